@@ -67,7 +67,6 @@ impl Every {
     const LONGEST: i64 = 365 * DAY;
 
     /// Windows of this length with this offset from the hour, the day or Monday; `None` if that is not possible.
-    #[must_use]
     pub fn new(length: Duration, offset: Duration) -> Option<Self> {
         let seconds = |span: Duration| i64::try_from(span.as_secs()).ok().filter(|_| span.subsec_nanos() == 0);
         let (length, offset) = (seconds(length)?, seconds(offset)?);
@@ -146,7 +145,6 @@ fn second_of(wall_ms: u64) -> Timestamp {
 
 impl Calendar {
     /// Windows by the clocks of this time zone.
-    #[must_use]
     pub const fn new(edges: Edges, zone: TimeZone) -> Self {
         Self { edges, zone }
     }
@@ -168,7 +166,6 @@ impl Calendar {
     }
 
     /// The window of a wall clock, given in milliseconds since 1970.
-    #[must_use]
     pub fn window(&self, wall_ms: u64) -> Window {
         let (from, until) = self.edges.around(&self.zone, second_of(wall_ms));
         // The defaults apply to a time before the first edge or after the last one.

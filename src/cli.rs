@@ -43,7 +43,6 @@ fn keeping_each_group(definition: Command) -> Command {
 }
 
 /// The whole command line.
-#[must_use]
 pub fn definition() -> Command {
     without_command().arg(options::command())
 }

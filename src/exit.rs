@@ -25,7 +25,6 @@ pub enum ExitStatus {
 
 impl ExitStatus {
     /// The number that the parent process sees.
-    #[must_use]
     pub fn code(self) -> u8 {
         match self {
             Self::Success | Self::Ending(Ending::Ended) => 0,
@@ -114,7 +113,6 @@ pub(crate) fn with_status(status: ExitStatus, line: impl fmt::Display) -> anyhow
 }
 
 /// The exit status of an error: 125 (wrong options or configuration, or Kafka refuses), unless it has another one.
-#[must_use]
 pub fn status_of(error: &anyhow::Error) -> ExitStatus {
     match error.downcast_ref() {
         Some(WithStatus { status, .. }) => *status,
@@ -124,7 +122,6 @@ pub fn status_of(error: &anyhow::Error) -> ExitStatus {
 }
 
 /// The one line that the user sees: what failed, and why, as `{:#}`, with the system's errors in words alone.
-#[must_use]
 pub fn line_of(error: &anyhow::Error) -> String {
     let links = error.chain().map(|link| link.downcast_ref().map_or_else(|| link.to_string(), reason));
     one_line(&links.collect::<Vec<String>>().join(": "))

@@ -38,7 +38,6 @@ pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 pub(crate) const PROGRAM: &str = "/proc/self/exe";
 
 /// The guard's process, from its start to its end. `config` is the number of the file with its configuration.
-#[must_use]
 pub fn main(config: RawFd) -> ExitCode {
     // Writing to a stderr that is not read would block, and delay the kill at the deadline.
     panic::set_hook(Box::new(|_| {}));

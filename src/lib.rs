@@ -6,6 +6,11 @@
 //! docs/guarantees.md describes the guarantees and their assumptions. Rules are cited by their numbers in docs/protocol.md: the law is L1 to L4,
 //! the rules of a candidate are R0 to R8.
 
+#![allow(
+    clippy::must_use_candidate,
+    reason = "a getter whose value is dropped does nothing; what must be used says so"
+)]
+
 pub mod calendar;
 pub mod cli;
 pub mod config;

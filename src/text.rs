@@ -159,7 +159,6 @@ pub(crate) fn timestamp(wall_ms: u64) -> String {
 }
 
 /// The same time without milliseconds.
-#[must_use]
 pub fn to_the_second(wall_ms: u64) -> String {
     humantime::format_rfc3339_seconds(wall_time(wall_ms)).to_string()
 }

@@ -10,7 +10,6 @@ use crate::cli::definition;
 use crate::text::quoted;
 
 /// The refusal for an error of clap.
-#[must_use]
 pub fn refusal(error: &clap::Error, arguments: &[OsString]) -> anyhow::Error {
     let word = text(error, ContextKind::InvalidArg);
     // The remaining kinds belong to features of clap that the definition does not use. Their first line is shown.

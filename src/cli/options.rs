@@ -126,7 +126,6 @@ impl Opt {
     }
 
     /// Its argument, as the help names it; `None` for a flag.
-    #[must_use]
     pub const fn value_name(&self) -> Option<&'static str> {
         match self.takes {
             Takes::Flag => None,
@@ -139,7 +138,6 @@ impl Opt {
     }
 
     /// The value that counts if the option is given without one.
-    #[must_use]
     pub const fn value_if_missing(&self) -> Option<&'static str> {
         match self.takes {
             Takes::Optional(_, meant) => Some(meant),
@@ -153,7 +151,6 @@ impl Opt {
     }
 
     /// The text of the meaning and of the further sentences.
-    #[must_use]
     pub fn meaning(&self) -> String {
         let more = if self.more.is_empty() { String::new() } else { format!(" {}", self.more) };
         format!("{}.{more}", self.help)

@@ -64,7 +64,6 @@ impl ParsedArgs {
     }
 
     /// The subcommand; without one the process stands for election and runs COMMAND.
-    #[must_use]
     pub fn subcommand(&self) -> Option<&str> {
         self.subcommand.as_deref()
     }
@@ -85,7 +84,6 @@ impl ParsedArgs {
     }
 
     /// The value of an option: the command line's, else its variable's, else its default.
-    #[must_use]
     pub fn value(&self, long: &'static str) -> Option<Value> {
         let given = self.on_command_line_each(long).last().map(|text| (text.as_os_str(), ValueSource::CommandLine));
         let given = given.or_else(|| Some((self.variable(long)?, ValueSource::EnvVariable)));

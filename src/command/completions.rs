@@ -35,7 +35,6 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 
 /// A shell's completions. They are those that clap generates, with one addition that clap does not support: after `--` the job's own
 /// completions apply.
-#[must_use]
 #[expect(clippy::wildcard_enum_match_arm, reason = "zsh, since a user can name no other shell")]
 pub fn script(shell: Shell) -> String {
     let script = generated(shell);

@@ -101,7 +101,6 @@ impl GuardHandle {
     }
 
     /// The guard's pid; it leads a process group with the same number.
-    #[must_use]
     pub fn pid(&self) -> Pid {
         self.pid
     }
@@ -147,7 +146,6 @@ impl GuardHandle {
     }
 
     /// Whether orders are queued.
-    #[must_use]
     pub fn has_backlog(&self) -> bool {
         !self.backlog.borrow().orders.is_empty()
     }

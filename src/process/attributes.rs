@@ -106,7 +106,6 @@ pub struct Mark(pub(crate) u64);
 
 impl Mark {
     /// A mark that no process has. `None` if the limit is too low, or there is no randomness.
-    #[must_use]
     pub fn new() -> Option<Self> {
         let (_, limit) = resource::getrlimit(Resource::RLIMIT_LOCKS).ok()?;
         let range = limit.min(HIGHEST) / 2;

@@ -40,7 +40,6 @@ pub const WITHOUT_ONE: &str = "without root, and without a control group for the
                                allowPrivilegeEscalation: false, elsewhere setpriv --no-new-privs";
 
 /// Why a job without a group can be killed nevertheless: nothing in it has an id that this process may not kill. `None` if that may happen.
-#[must_use]
 pub fn kills_without_one() -> Option<&'static str> {
     if unistd::geteuid().is_root() {
         return Some("as root");
@@ -170,7 +169,6 @@ impl Cgroup {
 
     /// Whether a process is in it or below it. Processes that have ended but were not waited for don't count. Returns true if it can't be
     /// read.
-    #[must_use]
     pub fn is_populated(&self) -> bool {
         let mut text = [0; 128];
         match self.events.read_at(&mut text, 0) {
@@ -182,7 +180,6 @@ impl Cgroup {
     }
 
     /// The processes in it or below it.
-    #[must_use]
     pub fn members(&self) -> Vec<Pid> {
         path_of(self.directory.as_fd()).map(|path| members_below(&path)).unwrap_or_default()
     }

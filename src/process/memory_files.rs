@@ -63,7 +63,6 @@ pub(crate) fn read_sealed<T: DeserializeOwned>(number: RawFd) -> io::Result<T> {
 }
 
 /// The number of a sealed file, if this argument is one. If it is, this program has started itself.
-#[must_use]
 pub fn sealed(argument: &OsStr) -> Option<RawFd> {
     argument.to_str()?.parse().ok().filter(|number| is_sealed(*number))
 }
@@ -105,7 +104,6 @@ impl ReleaseQueue {
     }
 
     /// The numbers of its descriptors, for a process that inherits them.
-    #[must_use]
     pub fn numbers(&self) -> [RawFd; 2] {
         self.descriptors().map(|descriptor| descriptor.as_raw_fd())
     }
@@ -152,7 +150,6 @@ impl Deliverer {
 
     /// The queue with the descriptors in these arguments. `None` if they are not those of a queue (a user has typed them), or if another
     /// process delivers it.
-    #[must_use]
     pub fn named_by(requests: &OsStr, appended: &OsStr) -> Option<Self> {
         let [requests, appended] = [requests, appended].map(|number| number.to_str()?.parse::<RawFd>().ok());
         let (requests, appended) = (requests?, appended?);

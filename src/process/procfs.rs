@@ -88,7 +88,6 @@ pub(crate) fn children() -> Vec<Pid> {
 
 /// The children that threads other than the first have started (librdkafka's `kinit`), as far as the kernel lists them. The kernel gives
 /// orphans to the first thread.
-#[must_use]
 pub fn children_of_other_threads() -> Vec<Pid> {
     let own = Pid::this();
     let proc = Procfs::mounted();

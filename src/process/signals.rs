@@ -66,7 +66,6 @@ pub fn take() -> io::Result<SignalFd> {
 }
 
 /// The signals that were ignored when this process started, before Rust's runtime ignored SIGPIPE.
-#[must_use]
 pub fn ignored_at_start() -> SignalSet {
     SignalSet(system::ignored_at_start())
 }
@@ -81,7 +80,6 @@ impl SignalSet {
     pub const EMPTY: Self = Self(0);
 
     /// Whether `signal` is in the set.
-    #[must_use]
     pub const fn contains(self, signal: i32) -> bool {
         self.0 & bit(signal) != 0
     }

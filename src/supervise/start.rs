@@ -245,7 +245,6 @@ pub struct AtStart {
 
 impl AtStart {
     /// Must be the first call in `main`, before anything is opened.
-    #[must_use]
     pub fn now() -> Self {
         // Without /proc only the three standard descriptors are known.
         let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);

@@ -44,7 +44,6 @@ pub(crate) type LogCallback = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Access {
     /// The Kafka at `bootstrap`, a real one.
-    #[must_use]
     pub fn at(bootstrap: &str, properties: &Properties) -> Self {
         Self {
             bootstrap: bootstrap.to_owned(),
@@ -59,7 +58,6 @@ impl Access {
     }
 
     /// The embedded broker that `connection` leads to, which lives for as long as this does.
-    #[must_use]
     pub fn embedded(connection: &Arc<embedded::Connection>, properties: &Properties) -> Self {
         Self { embedded: Some(Arc::clone(connection)), ..Self::at(connection.bootstrap(), properties) }
     }
@@ -244,7 +242,6 @@ impl MemberTimings {
         Self { heartbeat_interval: Duration::from_millis(100), session_timeout: Duration::from_secs(6) };
 
     /// The durations with the user's properties.
-    #[must_use]
     pub fn of(properties: &Properties) -> Self {
         let milliseconds = |key| properties.find(key)?.parse().ok().map(Duration::from_millis);
         Self {

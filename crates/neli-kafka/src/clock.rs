@@ -12,13 +12,11 @@ use nix::sys::timerfd::{self, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags
 use nix::time::{ClockId, clock_gettime};
 
 /// The present, on `CLOCK_BOOTTIME`.
-#[must_use]
 pub fn now() -> Time {
     Time::from_nanos(nanos_of(ClockId::CLOCK_BOOTTIME))
 }
 
 /// Milliseconds since 1970 by the wall clock, which may be set at any time.
-#[must_use]
 pub fn wall_ms() -> u64 {
     nanos_of(ClockId::CLOCK_REALTIME) / 1_000_000
 }
@@ -28,7 +26,6 @@ const READINGS: usize = 16;
 
 /// Reads the clock that leases use, and the hardware clock, which no service corrects. `CLOCK_MONOTONIC` is read in place of
 /// `CLOCK_BOOTTIME`: it has the same rate, and does not jump after a sleep.
-#[must_use]
 pub fn beside_hardware() -> ClockReading {
     let read = || {
         let [before, corrected, after] =
@@ -40,7 +37,6 @@ pub fn beside_hardware() -> ClockReading {
 }
 
 /// The time that Rust's clock, which stands still while the machine sleeps, will show when `left` has passed. For display only.
-#[must_use]
 pub fn instant_in(left: Duration) -> Instant {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads it")]
     let now = Instant::now();
@@ -48,7 +44,6 @@ pub fn instant_in(left: Duration) -> Instant {
 }
 
 /// The time that Rust's clock showed at this time in the past. For display only.
-#[must_use]
 pub fn instant_of(time: Time) -> Instant {
     let present = instant_in(Duration::ZERO);
     present.checked_sub(now().since(time)).unwrap_or(present)

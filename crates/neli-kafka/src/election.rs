@@ -26,19 +26,16 @@ pub struct ElectionId {
 
 impl ElectionId {
     /// The key of the election's records: `<group>/<role>`, with the role's name, or its number if it has none.
-    #[must_use]
     pub fn key(&self) -> String {
         format!("{}/{}", self.group, self.label())
     }
 
     /// The role's label: its name, or its number.
-    #[must_use]
     pub fn label(&self) -> String {
         self.role_name.clone().unwrap_or_else(|| self.role.to_string())
     }
 
     /// The key of the records by which its candidates introduce themselves: `<group>/<role>/hello`.
-    #[must_use]
     pub fn hello_key(&self) -> String {
         format!("{}/hello", self.key())
     }
@@ -60,14 +57,12 @@ pub struct Elections {
 
 impl Elections {
     /// The partition of a role in a topic with this many partitions.
-    #[must_use]
     pub fn partition_of(role: u32, partitions: i32) -> i32 {
         // Less than `partitions`, which is an i32.
         (role % partitions.unsigned_abs().max(1)).cast_signed()
     }
 
     /// The election of a role in a topic with this many partitions.
-    #[must_use]
     pub fn election(&self, role: u32, partitions: i32) -> ElectionId {
         let (group, topic) = (self.group.clone(), self.topic.clone());
         let role_name = self.names.get(role as usize).cloned();
@@ -75,13 +70,11 @@ impl Elections {
     }
 
     /// The label of each role, in the order of their numbers.
-    #[must_use]
     pub fn labels(&self) -> Vec<String> {
         self.roles.clone().map(|role| self.election(role, 1).label()).collect()
     }
 
     /// The partitions that hold one of the roles, in a topic with this many partitions.
-    #[must_use]
     pub fn partitions_in_use(&self, partitions: i32) -> BTreeSet<i32> {
         let as_many = self.roles.clone().take(usize::try_from(partitions).unwrap_or_default());
         as_many.map(|role| Self::partition_of(role, partitions)).collect()
@@ -89,7 +82,6 @@ impl Elections {
 
     /// Whether there are several roles, or a list of names: the process then says one hello for all of them, and
     /// reads that of every other process.
-    #[must_use]
     pub fn are_many(&self) -> bool {
         self.roles.len() > 1 || !self.names.is_empty()
     }
@@ -99,7 +91,6 @@ impl Elections {
 
     /// The key of the hellos of a process with many roles: that of its first role. They are in
     /// [one partition](Self::PARTITION_OF_HELLOS).
-    #[must_use]
     pub fn hello_key(&self) -> String {
         self.election(self.roles.start, 1).hello_key()
     }
@@ -110,7 +101,6 @@ impl Elections {
     }
 
     /// The roles as they are said in hellos: their number, or their names with commas between them.
-    #[must_use]
     pub fn typed(&self) -> String {
         if self.names.is_empty() { self.roles.len().to_string() } else { self.names.join(",") }
     }
@@ -171,14 +161,12 @@ impl fmt::Debug for Properties {
 
 impl Properties {
     /// The value that counts.
-    #[must_use]
     pub fn find(&self, key: &str) -> Option<&str> {
         self.0.iter().rev().find(|(candidate, _)| candidate == key).map(|(_, value)| value.as_str())
     }
 }
 
 /// Whether the property's value is secret: librdkafka calls the property sensitive, and it is no user name and no file name.
-#[must_use]
 pub fn is_secret(key: &str) -> bool {
     ["password", "passphrase", "secret", "key.pem", "oauthbearer.config"].iter().any(|part| key.contains(part))
 }

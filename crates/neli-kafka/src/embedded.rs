@@ -219,14 +219,12 @@ impl Connection {
     }
 
     /// The broker's address: a loopback address and a port, in librdkafka's format.
-    #[must_use]
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
     }
 
     /// The socket, which becomes readable when the broker has ended; none if the broker is a thread of this process, which lives as long as
     /// this object.
-    #[must_use]
     pub fn end(&self) -> Option<BorrowedFd<'_>> {
         match &self.host {
             Host::Process { stream, .. } => Some(stream.as_fd()),
@@ -344,19 +342,16 @@ impl BrokerDirectory {
     }
 
     /// The directory's path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The broker's socket, to which candidates connect.
-    #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.path.join("broker.sock")
     }
 
     /// The lock file, which the broker locks while it lives.
-    #[must_use]
     pub fn lock(&self) -> PathBuf {
         self.path.join("broker.lock")
     }

@@ -135,7 +135,6 @@ impl Examination {
     }
 
     /// The number of brokers that are up.
-    #[must_use]
     pub const fn brokers(&self) -> usize {
         self.brokers.len()
     }

@@ -59,14 +59,12 @@ pub struct FactsTopic {
 
 impl FactsTopic {
     /// Of this key; `None` for the election's windows.
-    #[must_use]
     pub fn of(election: &ElectionId, key: Option<&str>) -> Self {
         let keys = Place::ALL.map(|place| (record_key(&election.key(), key, place), place));
         Self { name: format!("{}{TOPIC_SUFFIX}", election.topic), keys }
     }
 
     /// The Kafka key of the records at this place.
-    #[must_use]
     pub fn key_at(&self, wanted: Place) -> &str {
         self.keys.iter().find(|(_, place)| *place == wanted).map_or("", |(key, _)| key)
     }
@@ -434,7 +432,6 @@ const SEGMENT: Duration = Duration::from_secs(60 * 60);
 
 /// The topic of facts to be created. Each lead reads the whole topic, so it must stay short. With Kafka's own settings, compaction leaves
 /// out the active segment for up to a week (`segment.ms`), and waits until half of the log can be compacted.
-#[must_use]
 pub fn facts_to_create(name: &str, kept: FactsSettings, replicas: usize) -> NewTopic<'_> {
     let settings = vec![
         ("cleanup.policy", "compact,delete".to_owned()),

@@ -3,6 +3,11 @@
 //!
 //! [`Nodes`] performs what `neli-proto` asks of Kafka, and reports what happened. Nothing is decided here.
 
+#![allow(
+    clippy::must_use_candidate,
+    reason = "a getter whose value is dropped does nothing; what must be used says so"
+)]
+
 mod access;
 pub mod bootstrap_servers;
 pub mod clock;

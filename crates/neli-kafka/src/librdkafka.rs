@@ -46,7 +46,6 @@ pub(crate) use main_queue::{MainQueue, Waker};
 mod main_queue;
 
 /// The version of librdkafka.
-#[must_use]
 pub fn librdkafka_version() -> String {
     rdkafka::util::get_rdkafka_version().1
 }

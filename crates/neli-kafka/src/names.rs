@@ -18,20 +18,17 @@ const LONGEST_ROLE_LIST: usize = 400;
 pub const TOPIC: &str = "1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..";
 
 /// The name of this machine; none if it can't be read, or is no text.
-#[must_use]
 pub fn host() -> Option<String> {
     nix::unistd::gethostname().ok()?.into_string().ok()
 }
 
 /// The default name of a candidate: `<host>:<pid>`.
-#[must_use]
 pub fn of_process() -> String {
     let host = nix::unistd::gethostname().unwrap_or_default();
     format!("{}:{}", host.to_string_lossy(), std::process::id())
 }
 
 /// Whether Kafka allows this name for a topic.
-#[must_use]
 pub fn is_topic(name: &str) -> bool {
     let fits = (1..=LONGEST_TOPIC).contains(&name.len());
     let plain = name.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));
@@ -78,7 +75,6 @@ pub fn validate_visible(name: &str, longest: usize) -> Result<(), String> {
 }
 
 /// Whether nobody can see the character: one of Unicode's format characters, or its separators of lines and paragraphs.
-#[must_use]
 pub const fn is_invisible(character: char) -> bool {
     matches!(
         character,
@@ -95,14 +91,12 @@ pub const fn is_invisible(character: char) -> bool {
 }
 
 /// Whether this may be a role's name or number.
-#[must_use]
 pub fn is_role_name(name: &str) -> bool {
     let is_plain = name.chars().all(|character| character.is_ascii_alphanumeric() || "._-".contains(character));
     is_plain && (1..=LONGEST_ROLE).contains(&name.len())
 }
 
 /// Whether this reads as a number, also in another notation than that of a role's number: `07`, `-1`, `1.5`, `1e3`, `0x4`.
-#[must_use]
 pub fn reads_as_number(text: &str) -> bool {
     let plain = text.replace('_', "").to_ascii_lowercase();
     let digits = plain.trim_start_matches(['-', '+']);

@@ -168,7 +168,6 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
 }
 
 /// What each candidate of this process says of itself. `listen`: the address where it answers by HTTP.
-#[must_use]
 pub fn hello(
     (member, name): (MemberId, &str),
     version: &str,
@@ -188,7 +187,6 @@ pub fn hello(
 }
 
 /// What spreads the roles of a process with many of them, which says one hello for all; `None` with a single election.
-#[must_use]
 pub fn many_roles(
     hello: Hello,
     elections: &Elections,
@@ -203,7 +201,6 @@ pub fn many_roles(
 
 impl<R: HasNode> Nodes<R> {
     /// All roles count as touched. The embedded broker's topics have no ids, and the nodes get that at once.
-    #[must_use]
     pub fn new(mut roles: Vec<R>, session: Session, many: Option<ManyRoles>) -> Self {
         if session.access().embedded.is_some() {
             for role in &mut roles {
@@ -353,25 +350,21 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// Whether the process stands in many elections.
-    #[must_use]
     pub const fn has_many_roles(&self) -> bool {
         self.many.is_some()
     }
 
     /// Whether the process may claim vacancies. With many roles it introduces itself first, and may be refused until that has ended.
-    #[must_use]
     pub fn may_claim(&self) -> bool {
         self.many.as_ref().is_none_or(ManyRoles::stands)
     }
 
     /// The time of the next call, for a role or for the object that spreads the roles.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         [self.timeouts.first(), self.many.as_ref().and_then(ManyRoles::poll_timeout)].into_iter().flatten().min()
     }
 
     /// The roles that are due by now.
-    #[must_use]
     pub fn due(&self, now: Time) -> Vec<usize> {
         self.timeouts.due(now)
     }
@@ -382,7 +375,6 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// The hello that is to be written after the process's death; `None` with a single role, or if the process has not said hello.
-    #[must_use]
     pub fn hello_after_death(&self) -> Option<Hello> {
         self.many.as_ref().and_then(ManyRoles::hello_after_death)
     }
@@ -444,13 +436,11 @@ impl Timeouts {
     }
 
     /// The earliest timeout.
-    #[must_use]
     pub fn first(&self) -> Option<Time> {
         self.by_time.first().map(|(at, _)| *at)
     }
 
     /// The roles that are to be called by now, the longest due first.
-    #[must_use]
     pub fn due(&self, now: Time) -> Vec<usize> {
         self.by_time.iter().take_while(|(at, _)| *at <= now).map(|(_, role)| *role).collect()
     }

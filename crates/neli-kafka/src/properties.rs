@@ -167,7 +167,6 @@ fn without_value(why: &str) -> Fault {
 
 /// The one name of a property: librdkafka's client is configured from a map, and of two names for one thing either could
 /// win.
-#[must_use]
 pub fn canonical(key: &str) -> &str {
     let key = match key.strip_prefix("topic.") {
         Some(rest) if !rest.starts_with("metadata.") && rest != "blacklist" => rest,

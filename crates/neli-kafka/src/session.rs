@@ -144,7 +144,6 @@ impl Session {
     }
 
     /// How this session connects to Kafka.
-    #[must_use]
     pub const fn access(&self) -> &Access {
         &self.access
     }
@@ -375,7 +374,6 @@ impl Session {
     }
 
     /// Until when the process waits with its exit for its last hello; none if it does not wait.
-    #[must_use]
     pub fn awaits_last_hello_until(&self) -> Option<Time> {
         self.last_hello_until.filter(|until| clock::now() < *until)
     }
@@ -548,7 +546,6 @@ impl Session {
     }
 
     /// Whether a member has not left yet. If the process ends before, the other members' next rebalance waits for a whole session.
-    #[must_use]
     pub const fn is_leaving_group(&self) -> bool {
         self.leaving_members > 0
     }

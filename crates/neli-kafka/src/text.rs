@@ -7,7 +7,6 @@ use nix::errno::Errno;
 use thiserror::Error;
 
 /// Why a system call failed, by the system's own text: `no such file or directory`.
-#[must_use]
 pub fn reason(error: &io::Error) -> String {
     match error.raw_os_error().map(Errno::from_raw) {
         // The system's text does not name the limit.
@@ -48,7 +47,6 @@ pub(crate) const NEUTRAL: Words = Words {
 };
 
 /// That a batch of the journal can't be decoded (R0), and what follows from that.
-#[must_use]
 pub fn undecodable(topic: &str, offset: i64, error: &str) -> String {
     format!(
         "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): no later record is read, and this candidate does not lead \
@@ -57,7 +55,6 @@ pub fn undecodable(topic: &str, offset: i64, error: &str) -> String {
 }
 
 /// A duration as a person would give it, rounded down to whole milliseconds.
-#[must_use]
 pub fn shown_duration(duration: Duration) -> String {
     if duration.subsec_millis() == 0 {
         format!("{}s", duration.as_secs())

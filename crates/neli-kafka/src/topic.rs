@@ -160,7 +160,6 @@ pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections
 
 /// The topic to be created: with the settings that R0 requires, one partition for each role up to `MOST_PARTITIONS`, and up to three
 /// replicas, as `brokers` allows.
-#[must_use]
 pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> {
     let settings = vec![
         (CLEANUP_POLICY, "delete".to_owned()),

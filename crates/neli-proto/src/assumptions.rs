@@ -13,7 +13,6 @@ use crate::timings::{LONGEST_DEFAULT_FENCE_WARNING, LONGEST_DEFAULT_HEARTBEAT_IN
 /// The additional time if the active controller has died with the broker: 4.9 s were measured.
 const ANOTHER_CONTROLLER: Duration = Duration::from_secs(5);
 /// The warning about a lease that certainly does not outlive the death of a broker, if brokers have this `session` with the controller.
-#[must_use]
 pub fn warning(timings: &Timings, session: Duration) -> Option<String> {
     // The last heartbeat that came back may have been sent an interval before the death.
     let before_the_end = timings.kill_margin + timings.fence_warning + timings.heartbeat_interval;
@@ -78,13 +77,11 @@ pub enum Rate {
 
 impl ClockReading {
     /// How long the reading took, which limits its error.
-    #[must_use]
     pub const fn width(&self) -> u64 {
         self.after.saturating_sub(self.before)
     }
 
     /// The rate from this reading to the later one.
-    #[must_use]
     pub fn rate_until(&self, later: &Self) -> Rate {
         let hardware = i128::from(later.before) - i128::from(self.before);
         let corrected = i128::from(later.corrected) - i128::from(self.corrected);

@@ -88,7 +88,6 @@ impl Judgement {
 
 impl Candidate {
     /// A candidate that begins to listen.
-    #[must_use]
     pub fn new(now: Time, setup: Setup, random: Random) -> Self {
         Self {
             election: Election::new(now, setup, random),
@@ -154,7 +153,6 @@ impl Candidate {
 
 impl Candidate {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         if !self.state.takes_part() {
             return None;
@@ -260,7 +258,6 @@ impl Candidate {
 
 impl Candidate {
     /// The present state. If it stands by, the value is the one that was logged last, so that status and log agree.
-    #[must_use]
     pub fn position(&self) -> Position {
         match &self.state {
             State::AwaitingJudgement { claim, .. } => Position::AwaitingJudgement { term: claim.term() },
@@ -356,7 +353,6 @@ impl Candidate {
     }
 
     /// Whether all records were read and no other candidate is known, neither by its hello nor as the leader.
-    #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
         let Election { hello, listener, precedence, .. } = &self.election;
         let another_leads = listener.journal().led().is_some_and(|term| term.member.as_ref() != Some(&hello.member));
@@ -383,7 +379,6 @@ impl Candidate {
     }
 
     /// Why it has exited, if it has.
-    #[must_use]
     pub const fn departed(&self) -> Option<Departure> {
         if let State::Departed(departure) = self.state { Some(departure) } else { None }
     }
@@ -411,7 +406,6 @@ struct Seen {
 
 impl Candidate {
     /// What it wants of the job of the term that it holds; `None` while it holds none.
-    #[must_use]
     pub fn wants(&self) -> Option<Wanted> {
         self.state.wants()
     }

@@ -132,7 +132,6 @@ pub enum FactsEvent {
 
 impl Fact {
     /// A fact about the first run of this key, of which nothing more is known.
-    #[must_use]
     pub fn new(key: impl Into<Box<str>>, outcome: Outcome, term: Offset) -> Self {
         Self {
             key: key.into(),
@@ -153,7 +152,6 @@ impl Fact {
     }
 
     /// The place of this fact.
-    #[must_use]
     pub const fn place(&self) -> Place {
         match self.outcome {
             Outcome::Done | Outcome::Skipped => Place::Done,
@@ -176,13 +174,11 @@ impl Fact {
 
     /// Whether this fact does not count because the key was forgotten later. If the fact's candidate had read that the key was forgotten,
     /// `forgets` shows that its run is later. If not, the term shows which one is later.
-    #[must_use]
     pub fn is_forgotten_by(&self, forgotten: &Self) -> bool {
         self.window == forgotten.window && self.forgets < forgotten.forgets && self.term <= forgotten.term
     }
 
     /// Parses a line of JSON; `None` if it is not a fact that this version can read.
-    #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         let fields = Fields::parse(line)?;
         let span = fields.get("window_from_ms").zip(fields.get("window_until_ms"));
@@ -206,7 +202,6 @@ impl Fact {
     }
 
     /// This fact as a line of JSON, without a line end.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         to_line(None, self)
     }
@@ -214,7 +209,6 @@ impl Fact {
 
 impl Facts {
     /// The fact at this place. If its record can't be read, the last readable fact there.
-    #[must_use]
     pub const fn at(&self, place: Place) -> Option<&Fact> {
         match place {
             Place::Attempt => self.attempt.as_ref(),
@@ -224,7 +218,6 @@ impl Facts {
     }
 
     /// Whether this fact does not count, because an operator asked to forget the key after it.
-    #[must_use]
     pub fn has_forgotten(&self, fact: &Fact) -> bool {
         self.forgotten.as_ref().is_some_and(|forgotten| fact.is_forgotten_by(forgotten))
     }
@@ -277,7 +270,6 @@ impl Facts {
 /// The Kafka key of a fact about `key` in the topic: `<group>/<role>/<KEY>`, where `election` is the election's own key. In KEY `%` and `/`
 /// are written `%25` and `%2F`. Without KEY it is the place of the election's windows, `<group>/<role>`. Two elections never share a place
 /// if each group [may have facts](may_have_facts).
-#[must_use]
 pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
     let key = key.map(|key| format!("/{}", key.replace('%', "%25").replace('/', "%2F"))).unwrap_or_default();
     match place {
@@ -289,7 +281,6 @@ pub fn record_key(election: &str, key: Option<&str>, place: Place) -> String {
 
 /// Whether a group with this name may have facts. If the name contains `/`, the place of its windows could be that of another group's key:
 /// `a/0/0` is the place of the windows of group `a/0`, and of KEY `0` of group `a`.
-#[must_use]
 pub fn may_have_facts(group: &str) -> bool {
     !group.contains('/')
 }
@@ -329,7 +320,6 @@ pub struct Success {
 
 impl Account {
     /// The runs up to this fact, and its own.
-    #[must_use]
     pub fn of(fact: &Fact) -> Self {
         let own = (fact.outcome == Outcome::Done).then(|| Success::of(fact));
         Self { success: own.or_else(|| fact.account.success.clone()), ..fact.account.clone() }

@@ -38,19 +38,16 @@ pub struct FollowedMapping {
 
 impl FollowedMapping {
     /// The mapping of these roles, before a hello was read. `typed`: a number, or names with commas between them.
-    #[must_use]
     pub fn new(typed: &str) -> Self {
         Self { typed: typed.into(), counted: None, last: None, known_from: None, reported: BTreeSet::new() }
     }
 
     /// The number of partitions by which the candidates map roles to partitions; `None` before one of them has said it.
-    #[must_use]
     pub const fn counted(&self) -> Option<u32> {
         self.counted
     }
 
     /// From when on the mapping counts as known, so that a role without records is a role that nobody leads; `None` if that can't be said yet.
-    #[must_use]
     pub const fn known_from(&self) -> Option<Time> {
         self.known_from
     }

@@ -84,7 +84,6 @@ struct KnownTree {
 
 impl Guard {
     /// A guard without orders. A process that is alive for `patience` after SIGKILL counts as stuck; it is a lease.
-    #[must_use]
     pub fn new(patience: Duration) -> Self {
         Self {
             patience,
@@ -109,13 +108,11 @@ impl Guard {
     }
 
     /// The state of the run, if there is one, and whether SIGKILL was sent.
-    #[must_use]
     pub fn run_phase(&self) -> Option<(RunPhase, bool)> {
         self.run.as_ref().map(|run| (run.phase, run.is_being_killed()))
     }
 
     /// The state of the supervisor's process, as far as it is known.
-    #[must_use]
     pub const fn supervisor_life(&self) -> SupervisorLife {
         self.supervisor
     }
@@ -128,7 +125,6 @@ impl Guard {
 
     /// When a second thread of the guard's process kills all that it knows of the run, and from then on again and again, unless this has moved
     /// the time: the first thread has acted by then, unless it stalls (R4). `None` without a run.
-    #[must_use]
     pub fn second_thread_kills_at(&self, now: Time) -> Option<Time> {
         let run = self.run.as_ref()?;
         let due = if run.is_being_killed() { Some(now) } else { self.deadline() };
@@ -136,7 +132,6 @@ impl Guard {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let run = self.run.as_ref().and_then(GuardedRun::due);
         [self.deadline(), run, self.commands.due()].into_iter().flatten().min()

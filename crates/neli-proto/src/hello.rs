@@ -86,13 +86,11 @@ pub struct Hello {
 
 impl Hello {
     /// A hello with these alone.
-    #[must_use]
     pub fn new(member: MemberId, name: Option<Box<str>>) -> Self {
         Self { member, name, ..Self::default() }
     }
 
     /// Parses a line of JSON; `None` if it is no hello, or does not contain its writer.
-    #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         if line.len() > MAX_BYTES {
             return None;
@@ -123,7 +121,6 @@ impl Hello {
     }
 
     /// The hello as a line of JSON, without a line end. If it is too long to be read, what is only displayed is left out.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let line = self.to_line();
         if line.len() <= MAX_BYTES {
@@ -160,7 +157,6 @@ impl Hello {
     }
 
     /// The writer's mapping of roles to partitions.
-    #[must_use]
     pub fn mapping(&self) -> Mapping {
         match (&self.roles, self.partitions) {
             (Some(typed), Some(partitions)) => Mapping::new(typed, partitions),
@@ -175,7 +171,6 @@ impl Hello {
 const ALL: &str = "all";
 
 /// A question to all candidates of a group: a hello without a writer, which each of them answers with its own.
-#[must_use]
 pub fn question(by: &str) -> Vec<u8> {
     #[derive(Serialize)]
     struct Question<'a> {

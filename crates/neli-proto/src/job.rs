@@ -20,7 +20,6 @@ pub enum JobStatus {
 
 impl JobStatus {
     /// The status that a shell would show: 128 + n for signal n.
-    #[must_use]
     pub fn code(self) -> u8 {
         match self {
             Self::Exited(code) => code,
@@ -101,7 +100,6 @@ pub enum Hook {
 
 impl Hook {
     /// Its event, which is the value of `NELI_EVENT`.
-    #[must_use]
     pub const fn event(self) -> &'static str {
         match self {
             Self::Exit => "exit",

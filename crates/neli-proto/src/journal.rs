@@ -127,7 +127,6 @@ pub struct Journal {
 
 impl Journal {
     /// A reading that begins at `from`.
-    #[must_use]
     pub fn read_from(from: Offset, origin: Origin) -> Self {
         let view = match origin {
             Origin::Beginning => View::NeverLed,
@@ -209,31 +208,26 @@ impl Journal {
 
     /// The offset below which all records have been handed over. A gap after the last record consists of markers, or is judged when the
     /// next record shows it.
-    #[must_use]
     pub const fn next(&self) -> Offset {
         self.next
     }
 
     /// The offset of the last record with any key that was handed over: a claim's `after`, a beat's `seen`.
-    #[must_use]
     pub fn last(&self) -> Offset {
         self.last.unwrap_or(self.window - 1).max(self.window - 1)
     }
 
     /// The view of the election.
-    #[must_use]
     pub const fn view(&self) -> &View {
         &self.view
     }
 
     /// `--overlap`: the state of the previous term's job, if the view is decided.
-    #[must_use]
     pub const fn earlier_job(&self) -> &EarlierJob {
         &self.earlier_job
     }
 
     /// The current term (L2), if the view is decided.
-    #[must_use]
     pub fn term(&self) -> Option<Offset> {
         self.led().map(|term| term.offset)
     }

@@ -96,13 +96,11 @@ pub enum Request {
 
 impl Event {
     /// A record with the election's key.
-    #[must_use]
     pub fn of_record(offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) -> Self {
         Self::Read { offset, record: value.and_then(Record::parse), written_ms }
     }
 
     /// A record with the key of a hello.
-    #[must_use]
     pub fn of_hello(offset: Offset, value: Option<&[u8]>) -> Self {
         match value.and_then(Hello::parse) {
             Some(hello) => Self::ReadHello { offset, hello: Box::new(hello) },

@@ -233,7 +233,6 @@ impl LastTerm {
     }
 
     /// Who leads, by the records alone; `age` gives the age of a record.
-    #[must_use]
     pub fn leadership(&self, state: TermState, age: impl Fn(Receipt) -> Duration) -> Leadership<'_> {
         match (state, &self.leader, &self.release) {
             (TermState::Led, Some(leader), _) => leader.leadership(age(leader.last_record)),
@@ -248,7 +247,6 @@ impl LastTerm {
 
 impl TermState {
     /// What this view says.
-    #[must_use]
     pub const fn of(view: &View) -> Self {
         match view {
             View::Led(_) => Self::Led,
@@ -262,7 +260,6 @@ impl TermState {
 
 impl<'a> Leadership<'a> {
     /// The leader, also if it is silent.
-    #[must_use]
     pub const fn leader(self) -> Option<&'a Leader> {
         match self {
             Self::Led { leader, .. } | Self::Overdue { leader, .. } | Self::Silent { leader, .. } => Some(leader),
@@ -271,25 +268,21 @@ impl<'a> Leadership<'a> {
     }
 
     /// The leader, if its lease may still run.
-    #[must_use]
     pub fn may_lead(self) -> Option<&'a Leader> {
         self.leader().filter(|_| !self.is_vacant())
     }
 
     /// Whether it is known that there is a leader, which has missed no three heartbeats.
-    #[must_use]
     pub const fn is_led(self) -> bool {
         matches!(self, Self::Led { .. })
     }
 
     /// Whether nothing is known.
-    #[must_use]
     pub const fn is_unknown(self) -> bool {
         matches!(self, Self::Unknown(_))
     }
 
     /// Whether it is known that nobody leads.
-    #[must_use]
     pub const fn is_vacant(self) -> bool {
         match self {
             Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Silent { .. } => true,
@@ -298,7 +291,6 @@ impl<'a> Leadership<'a> {
     }
 
     /// After which time it is another, if no record comes before; `None` if only a record changes it.
-    #[must_use]
     pub fn changes_in(self) -> Option<Duration> {
         match self {
             Self::Led { leader, age, .. } => Some(leader.overdue_after().saturating_sub(age)),
@@ -368,13 +360,11 @@ impl Leader {
     }
 
     /// The late heartbeat, if its last record was appended after its lease was over, by the broker's clock. (A candidate's may be set forward.)
-    #[must_use]
     pub fn late(&self) -> Option<LateBeat> {
         self.punctuality.late(self.term).filter(|_| self.last_record.is_brokers_time)
     }
 
     /// Whether its last record is older than its lease, by the clocks that are only displayed.
-    #[must_use]
     pub fn is_silent(&self, at: ReadAt) -> bool {
         self.last_record.age(at.now, at.wall_ms) >= silence(self.lease)
     }
@@ -385,7 +375,6 @@ impl Leader {
     }
 
     /// Its name, or its member id if it has no name.
-    #[must_use]
     pub fn shown(&self) -> &str {
         shown(self.name.as_deref(), self.member.as_ref())
     }
@@ -416,7 +405,6 @@ impl Release {
     }
 
     /// The name of the candidate that released it.
-    #[must_use]
     pub fn shown(&self) -> &str {
         shown(self.name.as_deref(), self.member.as_ref())
     }
@@ -470,7 +458,6 @@ impl Receipt {
     }
 
     /// Whether its age is by the broker's timestamp, and not by the time of the reading.
-    #[must_use]
     pub const fn is_aged_by_timestamp(self) -> bool {
         !self.is_live && self.written_ms.is_some()
     }
@@ -483,7 +470,6 @@ impl Receipt {
 
     /// When it was appended, in milliseconds since 1970: by the broker's clock, or by this machine's if the record
     /// has no timestamp.
-    #[must_use]
     pub fn at_ms(self, at: ReadAt) -> u64 {
         self.written_ms.unwrap_or_else(|| at.wall_ms.saturating_sub(millis(at.now.since(self.read))))
     }

@@ -7,6 +7,10 @@
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+#![allow(
+    clippy::must_use_candidate,
+    reason = "a getter whose value is dropped does nothing; what must be used says so"
+)]
 
 extern crate alloc;
 

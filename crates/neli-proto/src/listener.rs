@@ -157,7 +157,6 @@ pub struct Received {
 
 impl Listener {
     /// A listener that asks for the end offset at `now`, and reads from at most `first_span` offsets before it.
-    #[must_use]
     pub fn asking(now: Time, first_span: Offset) -> Self {
         Self {
             journal: Journal::read_from(0, Origin::Middle),
@@ -269,7 +268,6 @@ impl Listener {
     }
 
     /// The journal.
-    #[must_use]
     pub const fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -280,19 +278,16 @@ impl Listener {
     }
 
     /// When the last effective record of a leader was received; at the earliest when listening began.
-    #[must_use]
     pub const fn last_effective(&self) -> Time {
         self.heard.last_effective
     }
 
     /// Whether all records up to the requested end have been read.
-    #[must_use]
     pub fn is_caught_up(&self) -> bool {
         self.stage == Stage::CaughtUp
     }
 
     /// Whether everything that the log holds has been read, from its first offset on.
-    #[must_use]
     pub fn has_read_whole_log(&self) -> bool {
         self.is_caught_up() && self.reading.from <= self.log.start
     }
@@ -311,7 +306,6 @@ impl Listener {
     }
 
     /// Since when the reader has delivered no record although the log grows; `None` if there is a reason for it.
-    #[must_use]
     pub fn stuck_since(&self) -> Option<Time> {
         let is_reading = match self.stage {
             Stage::Asking | Stage::AskingFurtherBack => false,
@@ -604,7 +598,6 @@ impl Listener {
 
 /// How long no record of a leader with this lease must have been read before the leader counts as silent. The leader's clock may run 1 %
 /// slower (R2, R8).
-#[must_use]
 pub fn silence(lease: Duration) -> Duration {
     lease + lease / 100 + Duration::from_millis(10)
 }

@@ -55,7 +55,6 @@ struct Known {
 
 impl ManyRoles {
     /// The state of a process that has read nothing yet.
-    #[must_use]
     pub const fn new(settings: Settings) -> Self {
         Self { settings, is_fit: false, known: None }
     }
@@ -86,7 +85,6 @@ impl ManyRoles {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let known = self.known.as_ref()?;
         let spread_due = known.spread_due.filter(|_| known.introduction.stands());
@@ -107,19 +105,16 @@ impl ManyRoles {
 
     /// Whether the process should be a member of the group. It is none if the topic has another number of partitions than there are roles, since
     /// the group could not say of each role which process claims it first. (With `--patience never` only members claim.)
-    #[must_use]
     pub fn uses_group(&self) -> bool {
         self.known.as_ref().is_none_or(|known| known.uses_group)
     }
 
     /// Whether the process may claim vacancies: its first hello was read back, and no other candidate has objected in time.
-    #[must_use]
     pub fn stands(&self) -> bool {
         self.known.as_ref().is_some_and(|known| known.introduction.stands())
     }
 
     /// The last hello, if the process has sent any: it reports that the process leads no role and will lead none.
-    #[must_use]
     pub fn last_hello(&self) -> Option<Hello> {
         let said = self.known.as_ref()?.introduction.said()?;
         Some(Hello { leaves: true, left: RoleSet::new(), ..said.clone() })
@@ -128,7 +123,6 @@ impl ManyRoles {
     /// The hello that is written for the process after its death, if it has said any: it reports that the process stands for no role.
     /// It does not say that the process leaves: one of its guards may still have to end a job, and until then a role must not be led elsewhere by
     /// a process that looks for it in another partition.
-    #[must_use]
     pub fn hello_after_death(&self) -> Option<Hello> {
         let said = self.known.as_ref()?.introduction.said()?;
         Some(Hello { left: RoleSet::of_first(self.settings.roles), ..said.clone() })

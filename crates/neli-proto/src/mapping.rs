@@ -28,7 +28,6 @@ enum Roles {
 
 impl Mapping {
     /// The mapping for a value of `--roles`: a number, or names with commas between them.
-    #[must_use]
     pub fn new(typed: &str, partitions: u32) -> Self {
         let names = || typed.split(',').map(|name| Box::from(name.trim())).collect();
         let roles = typed.trim().parse().map_or_else(|_| Roles::Names(names()), Roles::Count);
@@ -36,7 +35,6 @@ impl Mapping {
     }
 
     /// The mapping of a candidate without `--roles`: role 0 in partition 0.
-    #[must_use]
     pub fn of_one_role() -> Self {
         Self::new("1", 1)
     }
@@ -70,7 +68,6 @@ impl Mapping {
     }
 
     /// Why a candidate does not start beside the candidate `name`; `None` if the two agree.
-    #[must_use]
     pub fn refusal(&self, other: &Self, name: &str) -> Option<Differs> {
         let how = if self.is_of_one_role() == other.is_of_one_role() {
             let (role, partitions) = self.conflict(other)?;
@@ -133,14 +130,12 @@ impl Mapping {
     }
 
     /// A warning about the candidate `name`, which shares no role with this mapping; `None` if it shares one.
-    #[must_use]
     pub fn warning_if_no_role_is_shared(&self, other: &Self, name: &str) -> Option<Differs> {
         let shares_none = self.is_of_one_role() == other.is_of_one_role() && !self.shares_role(other);
         shares_none.then(|| self.differs(other, name, Difference::Roles))
     }
 
     /// Whether each has all roles of the other, in whatever order.
-    #[must_use]
     pub fn has_roles_of(&self, other: &Self) -> bool {
         let has_all = |one: &Self, other: &Self| other.roles_without(one, &RoleSet::new()).is_empty();
         has_all(self, other) && has_all(other, self)
@@ -156,7 +151,6 @@ impl Mapping {
     }
 
     /// The names of the roles in their order; empty if the roles are numbers.
-    #[must_use]
     pub fn names(&self) -> &[Box<str>] {
         match &self.roles {
             Roles::Count(_) => &[],
@@ -176,13 +170,11 @@ impl Mapping {
     }
 
     /// The number of partitions over which the roles are mapped.
-    #[must_use]
     pub const fn partitions(&self) -> u32 {
         self.partitions
     }
 
     /// The number of roles.
-    #[must_use]
     pub fn count(&self) -> u32 {
         match &self.roles {
             Roles::Count(count) => *count,
@@ -191,7 +183,6 @@ impl Mapping {
     }
 
     /// The roles in a form for users.
-    #[must_use]
     pub fn roles(&self) -> String {
         match &self.roles {
             Roles::Count(0 | 1) => "0 alone".into(),
@@ -201,7 +192,6 @@ impl Mapping {
     }
 
     /// The number of the role that is called so, in records and by users: by its name where roles have names, otherwise by its number.
-    #[must_use]
     pub fn number(&self, role: &str) -> Option<u32> {
         match &self.roles {
             Roles::Count(count) => {
@@ -235,7 +225,6 @@ enum Difference {
 
 impl Differs {
     /// One line: how they differ, and what to do. `roles` and `group` are what a user gives these by: an option of the command line, or a method.
-    #[must_use]
     pub fn line(&self, roles: &str, group: &str) -> String {
         let Self { own, other, name, how } = self;
         let [mine, theirs] = [own, other].map(|mapping| mapping.shown(roles));

@@ -76,7 +76,6 @@ pub struct Node {
 
 impl Node {
     /// A node that begins to listen.
-    #[must_use]
     pub fn new(now: Time, settings: Settings, random: Random) -> Self {
         let Settings { hello, timings, job, hooks, accepts_remade_topic, once, started, wait, first_span } = settings;
         let (lease, kill_margin) = (timings.lease, timings.kill_margin);
@@ -113,7 +112,6 @@ impl Node {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         if self.is_exiting {
             return self.hooks.poll_timeout();
@@ -166,13 +164,11 @@ impl Node {
     }
 
     /// The term that it holds, while the lease lasts.
-    #[must_use]
     pub fn leads(&self) -> Option<Offset> {
         self.candidate.leads()
     }
 
     /// Why the job of the term that it holds must end in order, while it must.
-    #[must_use]
     pub fn stops_for(&self) -> Option<Why> {
         match self.candidate.wants()?.state {
             WantedState::Stop { why, .. } => Some(why),
@@ -181,80 +177,67 @@ impl Node {
     }
 
     /// The last released term, if no other term has begun.
-    #[must_use]
     pub fn released_term(&self) -> Option<Offset> {
         self.candidate.released_term()
     }
 
     /// The holder of the role. A node that has ended stands no more, also if it did not depart in order: its job can't be killed, for example.
-    #[must_use]
     pub fn holding(&self) -> Holding {
         if self.has_ended { Holding::Done } else { self.candidate.holding() }
     }
 
     /// The term of the job that is alive, or was last; `None` before the first job.
-    #[must_use]
     pub fn term(&self) -> Option<Offset> {
         self.supervisor.term()
     }
 
     /// Whether the candidate waits for a guard that lives.
-    #[must_use]
     pub fn lacks_guard(&self) -> bool {
         self.supervisor.lacks_guard()
     }
 
     /// Whether the candidate exits for good.
-    #[must_use]
     pub fn is_leaving(&self) -> bool {
         self.candidate.is_leaving()
     }
 
     /// Whether the log was read up to the requested end.
-    #[must_use]
     pub fn is_caught_up(&self) -> bool {
         self.candidate.is_caught_up()
     }
 
     /// Whether no other candidate of the group would wait for this one: all records were read and no other is known, or all of them leave,
     /// since the key needs no run.
-    #[must_use]
     pub fn is_alone(&self, now: Time) -> bool {
         self.candidate.is_alone(now) || self.once.as_ref().is_some_and(Once::is_settled)
     }
 
     /// Whether nothing is held, no hook runs, and the process must be suspended until SIGCONT.
-    #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.candidate.is_suspended() && self.hooks.is_idle()
     }
 
     /// Whether a hook runs for which the exit waits.
-    #[must_use]
     pub const fn has_running_hooks(&self) -> bool {
         !self.hooks.is_idle()
     }
 
     /// When the node's own lease ends if nothing extends it; `None` if it holds none.
-    #[must_use]
     pub fn lease_end(&self) -> Option<Time> {
         self.candidate.lease_end()
     }
 
     /// The leader, or the last leader.
-    #[must_use]
     pub const fn leader(&self) -> Option<&Leader> {
         self.candidate.leader()
     }
 
     /// When the node claims, unless a record of another candidate comes before.
-    #[must_use]
     pub fn claims_at(&self) -> Option<Time> {
         self.candidate.claims_at()
     }
 
     /// The node's state, and the data that it knows.
-    #[must_use]
     pub fn status(&self, now: Time) -> Status {
         let awaits_window = self.once.as_ref().is_some_and(Once::is_waiting);
         Status { awaits_window, ..self.candidate.status(now) }

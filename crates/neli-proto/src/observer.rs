@@ -72,7 +72,6 @@ pub struct Observer {
 
 impl Observer {
     /// An observer whose reading has just begun.
-    #[must_use]
     pub fn new(journal: Journal) -> Self {
         Self {
             journal,
@@ -90,13 +89,11 @@ impl Observer {
     }
 
     /// The journal's view.
-    #[must_use]
     pub const fn journal(&self) -> &Journal {
         &self.journal
     }
 
     /// The leader, or the last leader.
-    #[must_use]
     pub const fn leader(&self) -> Option<&Leader> {
         self.last_term.leader.as_ref()
     }
@@ -276,7 +273,6 @@ impl Observer {
     }
 
     /// The leader, or why there is none.
-    #[must_use]
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
         let by_age = self.last_term.leadership(TermState::of(self.journal.view()), |received| self.age(received, at));
         let unheard = by_age.may_lead().filter(|leader| self.is_unheard(leader, at));
@@ -284,7 +280,6 @@ impl Observer {
     }
 
     /// The age of a record.
-    #[must_use]
     pub fn age(&self, received: Receipt, at: ReadAt) -> Duration {
         received.age(at.now, self.broker_now(at))
     }
@@ -297,7 +292,6 @@ impl Observer {
 
     /// The standbys by the hellos of the last 75 s, sorted by name. The leader is left out, and so is a leader that stopped writing, unless
     /// it sent a hello after its lease was over.
-    #[must_use]
     pub fn standbys(&self, at: ReadAt) -> Vec<Standby<'_>> {
         let broker_now = self.broker_now(at);
         let leader = lost::leads(&self.journal, self.leader()).and_then(|leader| leader.member.as_ref());
@@ -317,21 +311,18 @@ impl Observer {
     }
 
     /// The own hello of the leader, also if it is silent. After its release it stands by.
-    #[must_use]
     pub fn leaders_hello(&self) -> Option<&KnownCandidate> {
         let leader = lost::leads(&self.journal, self.leader())?;
         self.candidates.get(leader.member.as_ref()?).map(|known| &**known)
     }
 
     /// The last request to end the election, if no term has begun since.
-    #[must_use]
     pub const fn ended(&self) -> Option<&Ended> {
         self.last_term.ended.as_ref()
     }
 
     /// Whether nobody has to lead, if nobody does: the last run of `--once`, `--window` or `--schedule` has succeeded; or nobody stands by, and the
     /// last job has ended by itself with success, or an operator has ended the election.
-    #[must_use]
     pub fn is_done(&self, at: ReadAt) -> bool {
         let release = self.last_term.release.as_ref();
         let is_over = self.ended().is_some() || release.is_some_and(Release::is_success);
@@ -339,27 +330,23 @@ impl Observer {
     }
 
     /// Void claims since the leader's last record.
-    #[must_use]
     pub const fn void_claims(&self) -> Option<&VoidClaims> {
         self.void_claims.as_ref()
     }
 
     /// Whether a record of the election or a candidate's hello was read.
-    #[must_use]
     pub fn has_read_anything(&self) -> bool {
         self.leader().is_some() || !self.candidates.is_empty() || !matches!(self.journal.view(), View::NeverLed)
     }
 
     /// Whether the election is dead: no record of it and no candidate's hello is younger than a week, which is longer than any lease. What
     /// shows many elections leaves it out unless it is asked for.
-    #[must_use]
     pub fn is_dead(&self, at: ReadAt) -> bool {
         self.newest.is_some_and(|newest| self.age(newest, at) > DEAD_AFTER)
     }
 
     /// The broker's clock now, in milliseconds since 1970, as far as it is known. Before a record was read live it is this machine's clock,
     /// or the latest timestamp of a broker if that is later.
-    #[must_use]
     pub fn broker_now(&self, at: ReadAt) -> u64 {
         match self.broker_clock {
             Some((read, written_ms)) => written_ms.saturating_add(millis(at.now.since(read))),
@@ -386,7 +373,6 @@ impl Observer {
     /// How much longer that candidate will not claim, as far as the records show it: it stood down and waits for another candidate, for
     /// two leases at most; its last runs failed; its history was cut (a topic that was created again), so that the records don't show it who
     /// leads; or it has not listened for as long as a silent leader's lease (R2). Zero if there is a leader.
-    #[must_use]
     pub fn waits(&self, standby: &Standby<'_>, at: ReadAt) -> Duration {
         let (release, age) = match self.leadership(at) {
             Leadership::Released { release, age } => (release, age),
@@ -431,7 +417,6 @@ impl Observer {
 
     /// How long to listen before the timestamps of the leader's records count. That is two of its heartbeats, if it seems silent or its
     /// record is in the future, and no record was read live that would show the difference of the clocks.
-    #[must_use]
     pub fn doubts_timestamps(&self, at: ReadAt) -> Option<Duration> {
         let (View::Led(_), None, Some(leader)) = (self.journal.view(), self.broker_clock, self.leader()) else {
             return None;
@@ -464,7 +449,6 @@ impl Observer {
     }
 
     /// How far the newest record lies in the future by this machine's clock, if so: then the age of what was not read live is too short.
-    #[must_use]
     pub fn is_ahead_by(&self, at: ReadAt) -> Option<Duration> {
         let leader = self.leader().and_then(|leader| leader.last_record.written_ms);
         let release = self.last_term.release.as_ref().and_then(|release| release.received.written_ms);
@@ -549,7 +533,6 @@ pub enum Change {
 
 impl Standby<'_> {
     /// The rest of its wait before it claims, because its last runs failed.
-    #[must_use]
     pub fn back_off(&self) -> Duration {
         restart::back_off(self.failed_runs)
     }
@@ -572,7 +555,6 @@ pub struct Silence {
 
 impl Silence {
     /// The silence of this leader of length `silent` up to a time in milliseconds since 1970.
-    #[must_use]
     pub fn of(leader: &Leader, silent: Duration, until_ms: u64) -> Self {
         let since_ms = until_ms.saturating_sub(millis(silent)).saturating_add(millis(silence(leader.lease)));
         Self { term: leader.term, name: leader.shown().into(), lease: leader.lease, silent, since_ms }
@@ -589,20 +571,17 @@ impl Leader {
 
 impl KnownCandidate {
     /// `--max-roles`: the most roles that it leads; `None` without a limit. A limit of as many roles as there are is none.
-    #[must_use]
     pub fn max_roles(&self) -> Option<u32> {
         self.hello.max_roles.filter(|most| *most < self.hello.mapping().count())
     }
 
     /// How long after its hello it claims nothing, because the records don't show it who leads; zero if they show it. No candidate waits
     /// longer than for the longest lease: more is a mistake of the writer's.
-    #[must_use]
     pub fn undecided_for(&self) -> Duration {
         Duration::from_millis(self.hello.waits_ms.unwrap_or_default()).min(silence(LONGEST_LEASE))
     }
 
     /// Its name, or its member id if it has no name.
-    #[must_use]
     pub fn shown(&self) -> &str {
         shown(self.hello.name.as_deref(), Some(&self.hello.member))
     }

@@ -116,7 +116,6 @@ impl ReceivedHello {
 
 impl Precedence {
     /// The precedence of a candidate that has read nothing yet.
-    #[must_use]
     pub const fn new(elector: Elector) -> Self {
         Self {
             elector,
@@ -303,7 +302,6 @@ impl Precedence {
     /// The fixed delay before a claim and the range of the random part; `None` if this member never claims.
     ///
     /// If the last release was written for a dead supervisor, the member that holds the partition is probably dead.
-    #[must_use]
     pub fn delay(&self, now: Time, predecessor: Predecessor) -> Option<Delay> {
         let spread = self.spread_delay()?;
         if self.is_named_successor() {

@@ -14,14 +14,12 @@ pub enum Random {
 
 impl Random {
     /// The sequence for this `seed`.
-    #[must_use]
     pub const fn from_seed(seed: u64) -> Self {
         Self::SplitMix64(seed)
     }
 
     /// No randomness: always this number of hundredths of the span. A search over all orders of events uses it, so that no two states
     /// differ only in the generator's state.
-    #[must_use]
     pub const fn fixed(hundredths: u32) -> Self {
         Self::Fixed(hundredths)
     }

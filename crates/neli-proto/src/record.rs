@@ -33,13 +33,11 @@ pub struct MemberId(Box<str>);
 
 impl MemberId {
     /// The id made of 128 random bits.
-    #[must_use]
     pub fn from_random(bits: u128) -> Self {
         Self(format!("{bits:032x}").into())
     }
 
     /// The id.
-    #[must_use]
     pub const fn as_str(&self) -> &str {
         &self.0
     }
@@ -172,7 +170,6 @@ pub enum JobState {
 
 impl JobState {
     /// Its name in beats.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Restarting => "restarting",
@@ -195,7 +192,6 @@ pub enum What {
 
 impl Record {
     /// Parses a line of JSON; `None` if it is not a record that this version knows.
-    #[must_use]
     pub fn parse(line: &[u8]) -> Option<Self> {
         if line.len() > MAX_BYTES {
             return None;
@@ -211,7 +207,6 @@ impl Record {
 
     /// The release that a guard writes for its dead supervisor. No other process writes a release with that reason, and the guard has no
     /// more data than these fields. `late_ms`: as in [`Body::Release`].
-    #[must_use]
     pub fn release_for_dead(
         member: Option<MemberId>,
         name: &str,
@@ -234,13 +229,11 @@ impl Record {
     }
 
     /// The record as a line of JSON, without a line end.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         to_line(None, self)
     }
 
     /// Whether the record is consistent at `offset`: it refers only to records before it.
-    #[must_use]
     pub fn makes_sense_at(&self, offset: Offset) -> bool {
         match self.body {
             Body::Claim { after, lease_ms, .. } => (-1..offset).contains(&after) && LEASE_MS.contains(&lease_ms),
@@ -294,7 +287,6 @@ impl Body {
     }
 
     /// The `--overlap` fields of a claim or a beat.
-    #[must_use]
     pub const fn overlap(&self) -> Option<Overlap> {
         match self {
             Self::Beat { overlap, .. } | Self::Claim { overlap, .. } => *overlap,
@@ -303,7 +295,6 @@ impl Body {
     }
 
     /// The lease in the record.
-    #[must_use]
     pub fn lease(&self) -> Option<Duration> {
         match self {
             Self::Beat { lease_ms, .. } | Self::Claim { lease_ms, .. } => Some(Duration::from_millis(*lease_ms)),
@@ -417,7 +408,6 @@ impl<'a> ElectionKey<'a> {
 }
 
 /// The label of the role, and whether it is the key of a hello, if the key is one of this group. Garbage may have any bytes as a label.
-#[must_use]
 pub fn label_of_group<'a>(key: &'a [u8], group: &str) -> Option<(&'a [u8], bool)> {
     let rest = key.strip_prefix(group.as_bytes())?.strip_prefix(b"/")?;
     let (label, is_hello) = rest.strip_suffix(b"/hello").map_or((rest, false), |label| (label, true));
@@ -425,7 +415,6 @@ pub fn label_of_group<'a>(key: &'a [u8], group: &str) -> Option<(&'a [u8], bool)
 }
 
 /// Whether a record is a hello of a candidate of the group, for any role.
-#[must_use]
 pub fn is_hello_of(group: &str, record: &LogRecord) -> bool {
     record.key.as_deref().and_then(|key| label_of_group(key, group)).is_some_and(|(_, is_hello)| is_hello)
 }

@@ -39,7 +39,6 @@ impl Reminder {
     }
 
     /// The present problem, and since when.
-    #[must_use]
     pub fn trouble(&self) -> Option<(Time, &str)> {
         self.trouble.as_ref().map(|trouble| (trouble.since, trouble.what.as_str()))
     }
@@ -52,7 +51,6 @@ impl Reminder {
     }
 
     /// When to call [`poll`](Self::poll) next.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.trouble.as_ref().map(|trouble| trouble.next)
     }
@@ -85,7 +83,6 @@ impl Reminders {
     }
 
     /// The latest present problem, and since when.
-    #[must_use]
     pub fn trouble(&self) -> Option<(Time, &str)> {
         self.lasting().last().map(|trouble| (trouble.since, trouble.what.as_str()))
     }
@@ -99,7 +96,6 @@ impl Reminders {
     }
 
     /// When to call [`poll`](Self::poll) next.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         self.lasting().map(|trouble| trouble.next).min()
     }

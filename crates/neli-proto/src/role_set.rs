@@ -19,13 +19,11 @@ pub struct RoleSet {
 
 impl RoleSet {
     /// The set without a role.
-    #[must_use]
     pub const fn new() -> Self {
         Self { runs: Vec::new() }
     }
 
     /// The set of the roles from 0 on, as many as this.
-    #[must_use]
     pub fn of_first(count: usize) -> Self {
         let last = u32::try_from(count).unwrap_or(u32::MAX).checked_sub(1);
         Self { runs: last.map(|last| (0, last)).into_iter().collect() }
@@ -105,7 +103,6 @@ impl RoleSet {
     }
 
     /// The set of a text such as `0,4-7`. Parts that are none are left out.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut roles = Self::new();
         for part in text.split(',') {
@@ -120,7 +117,6 @@ impl RoleSet {
     }
 
     /// The text: numbers and ranges of numbers, such as `0,4-7`. Too many are left out at the end.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (first, last) in &self.runs {

@@ -45,7 +45,6 @@ pub struct Schedule {
 
 impl Schedule {
     /// The state of a candidate that has not led.
-    #[must_use]
     pub fn new(catch_up: CatchUp) -> Self {
         Self { catch_up, ..Self::default() }
     }
@@ -58,7 +57,6 @@ impl Schedule {
     }
 
     /// When the next window that may run begins, in milliseconds since 1970, while it waits.
-    #[must_use]
     pub const fn waits_until_ms(&self) -> Option<u64> {
         self.waits_until
     }

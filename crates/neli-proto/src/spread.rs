@@ -125,7 +125,6 @@ struct HandedOver {
 
 impl Spread {
     /// A `Spread` without other candidates.
-    #[must_use]
     pub fn new(now: Time, settings: Settings) -> Self {
         let Settings { member, roles, is_on, max_roles } = settings;
         let role = Role { since: now, ..Role::default() };
@@ -157,7 +156,6 @@ impl Spread {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let now = self.now;
         let members = self.members.all().iter().filter_map(|member| member.changes_at(now));

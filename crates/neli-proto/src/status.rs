@@ -39,7 +39,6 @@ pub struct Status {
 impl Status {
     /// The leader, as far as the records that were read show it. A leader that is silent is shown until another candidate leads; one that
     /// has left the election does not know it any more.
-    #[must_use]
     pub fn leader(&self) -> Option<&Leader> {
         let is_led = match self.term_state {
             TermState::Led => true,
@@ -50,21 +49,18 @@ impl Status {
     }
 
     /// The release of the last term.
-    #[must_use]
     pub fn release(&self) -> Option<&Release> {
         let is_shown = self.term_state == TermState::Released && self.position != Position::Departed;
         self.last_term.release.as_ref().filter(|_| is_shown)
     }
 
     /// The term of the leader, or of the last release.
-    #[must_use]
     pub fn term(&self) -> Option<Offset> {
         self.leader().map(|leader| leader.term).or(self.release().map(|release| release.term))
     }
 
     /// Who leads, as far as is known. If Kafka does not answer (`is_answered`), nothing shows it, except that a lease runs: the own one, or
     /// that of a leader whose last record is too young for a missed heartbeat.
-    #[must_use]
     pub fn leadership(&self, at: ReadAt, is_answered: bool) -> Leadership<'_> {
         if self.position == Position::Departed {
             return Leadership::Unknown(Unknown::Left);
@@ -73,7 +69,6 @@ impl Status {
     }
 
     /// The same; of a process that has just left the election, as it was then.
-    #[must_use]
     pub fn last_leadership(&self, at: ReadAt, is_answered: bool) -> Leadership<'_> {
         if let Some(leader) = self.leader().filter(|leader| leader.is_self) {
             let age = at.now.since(leader.last_record.read);
@@ -87,7 +82,6 @@ impl Status {
     }
 
     /// Whether there is a leader, as far as is known.
-    #[must_use]
     pub fn is_led(&self, now: Time, is_answered: bool) -> bool {
         // The wall clock shows only the age of a release.
         self.leadership(ReadAt { now, wall_ms: 0 }, is_answered).is_led()

@@ -202,7 +202,6 @@ struct Stop {
 
 impl Supervisor {
     /// A supervisor without a job. The guard must answer `kill_margin` before a deadline; otherwise it is killed.
-    #[must_use]
     pub fn new(policy: Policy, kill_margin: Duration) -> Self {
         Self {
             health: policy.health.clone().map(Health::new),
@@ -243,7 +242,6 @@ impl Supervisor {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let due_times = [
             self.ask_rest_due(),
@@ -314,7 +312,6 @@ impl Supervisor {
     }
 
     /// The last run of a held term, if it ended by itself and nothing of it is left.
-    #[must_use]
     pub fn run_end(&self) -> Option<RunEnd> {
         let Run { status, ran, own_end, .. } = self.run;
         let status = status.filter(|_| own_end == OwnEnd::Over)?;
@@ -338,7 +335,6 @@ impl Supervisor {
     }
 
     /// The state of the job.
-    #[must_use]
     pub const fn job(&self) -> &Job {
         &self.job
     }

@@ -18,19 +18,16 @@ impl Time {
     pub const ZERO: Self = Self(0);
 
     /// The point `nanos` nanoseconds after the boot.
-    #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
     /// Nanoseconds since the boot.
-    #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
     /// The time from `earlier` to this point; zero if this point is not later.
-    #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -58,13 +55,11 @@ impl Sub<Duration> for Time {
 }
 
 /// Whole milliseconds, rounded down.
-#[must_use]
 pub fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Milliseconds, rounded up, so that a duration above zero stays above zero.
-#[must_use]
 pub fn millis_rounded_up(span: Duration) -> u64 {
     u64::try_from(span.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }

@@ -89,20 +89,17 @@ impl fmt::Display for TimingsError {
 impl core::error::Error for TimingsError {}
 
 /// The heartbeat intervals that a lease allows: after a lost beat, the leader can send two more within the lease.
-#[must_use]
 pub fn heartbeat_intervals(lease: Duration) -> RangeInclusive<Duration> {
     SHORTEST_HEARTBEAT_INTERVAL..=lease / 3
 }
 
 /// The longest fence warning that a lease allows.
-#[must_use]
 pub fn longest_fence_warning(lease: Duration) -> Duration {
     lease / 2
 }
 
 /// The overlaps that a lease allows. At least that much of the lease is left when the successor's claim is read, unless Kafka was slow for
 /// that long.
-#[must_use]
 pub fn overlaps(lease: Duration) -> RangeInclusive<Duration> {
     SHORTEST_OVERLAP..=lease / 2
 }
@@ -114,19 +111,16 @@ pub(crate) const LONGEST_DEFAULT_HEARTBEAT_INTERVAL: Duration = Duration::from_s
 pub(crate) const LONGEST_DEFAULT_FENCE_WARNING: Duration = Duration::from_millis(2500);
 
 /// The default heartbeat interval of a lease.
-#[must_use]
 pub fn default_heartbeat_interval(lease: Duration) -> Duration {
     (lease / 5).min(LONGEST_DEFAULT_HEARTBEAT_INTERVAL)
 }
 
 /// The default fence warning of a lease.
-#[must_use]
 pub fn default_fence_warning(lease: Duration) -> Duration {
     (lease / 4).min(LONGEST_DEFAULT_FENCE_WARNING)
 }
 
 /// The kill margin of a guard that may schedule in real time.
-#[must_use]
 pub fn kill_margin(lease: Duration) -> Duration {
     (lease / 50).max(SHORTEST_KILL_MARGIN)
 }
@@ -169,7 +163,6 @@ impl Timings {
     }
 
     /// The rule by which candidates order their claims.
-    #[must_use]
     pub const fn elector(&self) -> Elector {
         self.elector
     }
@@ -199,7 +192,6 @@ pub enum Elector {
 
 impl Elector {
     /// Its name in log, hellos and `--elect`.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Group(_) => "group",

@@ -118,7 +118,6 @@ pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement
 }
 
 /// The settings for which a topic is refused, each with its value and the right value.
-#[must_use]
 pub fn refusals(settings: &TopicSettings) -> Vec<RefusedSetting> {
     let mut refusals = Vec::new();
     if let Some(policy) = settings.cleanup_policy.as_deref().filter(|policy| *policy != "delete") {
@@ -132,7 +131,6 @@ pub fn refusals(settings: &TopicSettings) -> Vec<RefusedSetting> {
 }
 
 /// The risks that apply to a topic.
-#[must_use]
 pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
     let settings = match &facts.settings {
         Ok(settings) => settings,
@@ -270,7 +268,6 @@ pub enum RefusedSetting {
 
 impl RefusedSetting {
     /// Kafka's name of the setting.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::CleanupPolicy(_) | Self::CleanupPolicyOfFacts(_) => "cleanup.policy",
@@ -340,7 +337,6 @@ pub enum Risk {
 
 impl Risk {
     /// The setting to alter, under Kafka's name for it.
-    #[must_use]
     pub const fn setting(&self) -> Option<&'static str> {
         match self {
             Self::Hidden(_) | Self::OneReplica { .. } | Self::Unread(_) => None,
@@ -405,7 +401,6 @@ impl fmt::Display for Risk {
 }
 
 /// One warning about all risks, with the commands.
-#[must_use]
 pub fn warning(risks: &[Risk]) -> String {
     let text = |risk: &Risk| {
         if let Risk::OneReplica { command, .. } = risk {

@@ -14,7 +14,6 @@ use crate::text::{self, timestamp};
 
 impl State {
     /// `/elections`: all of them, on one line.
-    #[must_use]
     pub fn json(&self, at: ReadAt) -> String {
         page(self, at, &self.elections(at).map(|shown| election_part(&shown)).collect::<Vec<_>>())
     }

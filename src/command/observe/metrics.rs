@@ -82,7 +82,6 @@ const OF_ELECTIONS: [Metric<OfElection>; 11] = [
 
 impl State {
     /// `/metrics`.
-    #[must_use]
     pub fn metrics(&self, at: ReadAt) -> String {
         let mut page = Page::default();
         // What was given up has nothing to be alerted of.

@@ -50,7 +50,6 @@ pub(super) fn encoded(part: &str) -> String {
 
 impl State {
     /// `/`.
-    #[must_use]
     pub fn page(&self, at: ReadAt) -> String {
         Overview::of(self, at).page()
     }

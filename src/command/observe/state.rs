@@ -64,7 +64,6 @@ pub(super) struct Shown<'a> {
 
 impl State {
     /// Nothing is known. Without a group all elections are shown.
-    #[must_use]
     pub const fn new(topics: Topics, group: Option<String>) -> Self {
         Self { topics, group, notes: BTreeMap::new(), runs: BTreeMap::new(), counted: None, began_ms: None }
     }

@@ -50,7 +50,6 @@ pub struct Router {
 
 impl Router {
     /// A router of these roles' readings, none of which has begun.
-    #[must_use]
     pub fn new(roles: Range<u32>) -> Self {
         Self {
             places: roles.clone().map(|_| ReadingPlace::default()).collect(),
@@ -95,13 +94,11 @@ impl Router {
     }
 
     /// Whether this reading is in progress.
-    #[must_use]
     pub fn has(&self, reading: u32) -> bool {
         self.live == Some(reading) || self.extra.contains_key(&reading)
     }
 
     /// The number of the topic's partitions, once it is known.
-    #[must_use]
     pub const fn partitions(&self) -> Option<i32> {
         self.partitions
     }
@@ -586,7 +583,6 @@ pub struct KafkaReaders {
 
 impl KafkaReaders {
     /// The readers send their events to `event_sender`, which are to be passed to the router.
-    #[must_use]
     pub const fn new(source: Source, keeps_partitions: bool, event_sender: Sender<KafkaEvent>) -> Self {
         Self { source, keeps_partitions, by_reading: BTreeMap::new(), event_sender }
     }

@@ -61,7 +61,6 @@ pub struct SeenEnd {
 impl SeenEnd {
     /// How long after the lease's end a process may have been alive, if one was seen alive then. It may take long to wait for processes that
     /// have ended in time, so the time at which none was left shows nothing.
-    #[must_use]
     pub fn overrun(&self, lease_end: Time) -> Option<Duration> {
         self.lived_at.filter(|lived_at| *lived_at >= lease_end)?;
         Some(self.gone_at.since(lease_end)).filter(|late| !late.is_zero())
@@ -93,7 +92,6 @@ pub struct Killing {
 impl Killing {
     /// For a guard, which inherits the children of dying processes and has learnt of others before. It begins at `now`. Processes that
     /// remain after `patience` are stuck; it counts the time in which this process kills.
-    #[must_use]
     pub fn new(now: Time, patience: Duration) -> Self {
         Self {
             stuck_at: Some(now + patience),
@@ -115,7 +113,6 @@ impl Killing {
 
     /// The end of the tree, of which nothing is left at `now`. A search may have shown that before: it takes longer to wait for thousands of
     /// processes that have ended, and for the last of a chain.
-    #[must_use]
     pub fn end(&self, now: Time) -> SeenEnd {
         SeenEnd { gone_at: self.none_lived_at.map_or(now, |at| at.min(now)), lived_at: self.lived_at }
     }
@@ -126,7 +123,6 @@ impl Killing {
     }
 
     /// For a process that knows nothing about the tree.
-    #[must_use]
     pub fn with_every_method(now: Time, patience: Duration) -> Self {
         Self { uses_every_method_at_once: true, ..Self::new(now, patience) }
     }
@@ -183,7 +179,6 @@ impl Killing {
     }
 
     /// When to kill again.
-    #[must_use]
     pub const fn again_at(&self) -> Time {
         self.again_at
     }

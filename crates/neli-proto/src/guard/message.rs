@@ -84,7 +84,6 @@ pub enum CommandKind {
 
 impl CommandKind {
     /// The value of `NELI_EVENT`.
-    #[must_use]
     pub const fn event(self) -> &'static str {
         match self {
             Self::Health => "health",

@@ -45,7 +45,6 @@ impl<D> Orders<D> {
     }
 
     /// The order that is sent next.
-    #[must_use]
     pub fn first(&self) -> Option<(Order, Option<&D>)> {
         match self.waiting.front() {
             Some((order, along)) => Some((*order, along.as_ref())),
@@ -68,13 +67,11 @@ impl<D> Orders<D> {
 
     /// Whether a job was ordered whose term the guard must release if the supervisor dies. This is so until an order reports that the term
     /// was released.
-    #[must_use]
     pub const fn owes_release(&self) -> bool {
         self.owes_release
     }
 
     /// Whether the list is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.signals.is_empty()
     }
@@ -169,7 +166,6 @@ impl<D> Answers<D> {
     }
 
     /// The answer that is sent next.
-    #[must_use]
     pub fn first(&self) -> Option<(&Answer, Option<&D>)> {
         self.waiting.front().map(|(answer, along)| (answer, along.as_ref()))
     }
@@ -180,7 +176,6 @@ impl<D> Answers<D> {
     }
 
     /// Whether the queue is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

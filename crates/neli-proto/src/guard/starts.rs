@@ -23,7 +23,6 @@ pub struct GuardStarts {
 
 impl GuardStarts {
     /// The starts on a machine with this many processors, for roles with this lease.
-    #[must_use]
     pub fn new(processors: usize, lease: Duration) -> Self {
         // While this process forks one guard, another can execute.
         let at_once = processors.max(2);
@@ -57,7 +56,6 @@ impl GuardStarts {
     }
 
     /// When to call [`next`](Self::next) again, unless a start ends before.
-    #[must_use]
     pub fn poll_timeout(&self) -> Option<Time> {
         let (_, wanted) = self.waiting.front()?;
         if self.starting.len() < self.at_once {
@@ -122,7 +120,6 @@ impl AwaitedGuard {
     }
 
     /// Whether no term is held.
-    #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.grant.is_none()
     }

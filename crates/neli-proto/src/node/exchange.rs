@@ -260,7 +260,6 @@ impl Node {
     }
 
     /// With a schedule: when the next window that may run begins, in milliseconds since 1970, while it waits for one.
-    #[must_use]
     pub fn next_window_ms(&self) -> Option<u64> {
         self.once.as_ref().filter(|once| once.is_waiting()).and_then(Once::next_window_ms)
     }

@@ -90,7 +90,6 @@ pub struct Judged {
 
 impl Election {
     /// An election whose reading begins at `from`, with this journal of it, in a log that began at `start`.
-    #[must_use]
     pub fn new(place: &Place, journal: Journal, start: Offset, from: Offset) -> Self {
         Self {
             place: place.clone(),
@@ -112,19 +111,16 @@ impl Election {
     }
 
     /// Where it is.
-    #[must_use]
     pub const fn place(&self) -> &Place {
         &self.place
     }
 
     /// Its leader and its candidates.
-    #[must_use]
     pub const fn observer(&self) -> &Observer {
         self.history.observer()
     }
 
     /// Its terms.
-    #[must_use]
     pub const fn history(&self) -> &History {
         &self.history
     }
@@ -140,19 +136,16 @@ impl Election {
     }
 
     /// Whether a record of the election was read, or the hello of a candidate that stands or stood for its role.
-    #[must_use]
     pub const fn is_known(&self) -> bool {
         self.is_known
     }
 
     /// Whether the timestamps of its records are by the broker's clock.
-    #[must_use]
     pub const fn is_brokers_time(&self) -> bool {
         self.observer().is_brokers_time()
     }
 
     /// Whether a reading from further back would decide who leads.
-    #[must_use]
     pub fn wants_earlier_records(&self) -> bool {
         !self.is_decided() && self.from != self.start
     }
@@ -172,7 +165,6 @@ impl Election {
     }
 
     /// The present term, if its claim is in the log, before the records that are read.
-    #[must_use]
     pub fn unread_claim(&self) -> Option<Offset> {
         let leader = self.observer().leader().filter(|leader| leader.claimed_ms.is_none())?;
         (self.start..self.from).contains(&leader.term).then_some(leader.term)
@@ -195,20 +187,17 @@ impl Election {
 
     /// Who leads. A leader is silent, or has missed heartbeats, if that was so when Kafka answered last: since then the silence may be Kafka's.
     /// The age of its last record goes on in any case.
-    #[must_use]
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
         let current = self.observer().leadership(at);
         self.known_before(at, current).map_or(current, |(_, known)| known.aged_as(current))
     }
 
     /// The moment up to which it is known who leads.
-    #[must_use]
     pub fn known_at(&self, at: ReadAt) -> ReadAt {
         self.known_before(at, self.observer().leadership(at)).map_or(at, |(then, _)| then)
     }
 
     /// Whether a new answer of Kafka's is needed to know who leads.
-    #[must_use]
     pub fn wants_answer(&self, at: ReadAt) -> bool {
         self.known_before(at, self.observer().leadership(at)).is_some()
     }
@@ -285,7 +274,6 @@ impl Election {
     }
 
     /// When users must be told of the leader's silence, unless a record comes before.
-    #[must_use]
     pub fn silence_due(&self, at: ReadAt) -> Option<Time> {
         let observer = self.observer();
         observer.silent_at(at).filter(|_| observer.is_live && self.is_answered)

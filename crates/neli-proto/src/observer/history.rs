@@ -107,7 +107,6 @@ pub struct Found {
 
 impl Finding {
     /// The term that it is about; `None` if it is about several.
-    #[must_use]
     pub const fn term(&self) -> Option<Offset> {
         match self {
             Self::Overlap { term, .. } | Self::LateFence { term, .. } | Self::Gap { after: term, .. } => Some(*term),
@@ -116,7 +115,6 @@ impl Finding {
     }
 
     /// Whether two jobs may have run at once.
-    #[must_use]
     pub const fn is_violation(&self) -> bool {
         matches!(self, Self::Overlap { .. } | Self::LateFence { overlaps: true, .. })
     }
@@ -141,7 +139,6 @@ pub struct History {
 
 impl History {
     /// A history whose reading has just begun.
-    #[must_use]
     pub fn new(journal: Journal) -> Self {
         let observer = Observer::new(journal);
         Self {
@@ -164,7 +161,6 @@ impl History {
     }
 
     /// The observer at the end of the records that were read.
-    #[must_use]
     pub const fn observer(&self) -> &Observer {
         &self.observer
     }
@@ -246,7 +242,6 @@ impl History {
     }
 
     /// The terms; the oldest one comes first.
-    #[must_use]
     pub fn terms(&self) -> &[PastTerm] {
         &self.terms
     }
@@ -269,14 +264,12 @@ impl History {
 
     /// The time without a leader after the term at this index, by the broker's timestamps; `None` after the last
     /// term.
-    #[must_use]
     pub fn gap_after(&self, at: usize) -> Option<Gap> {
         let term = self.terms.get(at).filter(|term| term.end != TermEnd::Open)?;
         Gap::after(term, self.terms.get(at + 1)?.from_ms?)
     }
 
     /// The time without a leader since the last term, if there is no leader now.
-    #[must_use]
     pub fn open_gap(&self, at: ReadAt) -> Option<Gap> {
         match self.observer.leadership(at) {
             Leadership::Overdue { .. } | Leadership::Released { .. } | Leadership::Silent { .. } => {
@@ -287,7 +280,6 @@ impl History {
     }
 
     /// The findings so far.
-    #[must_use]
     pub fn findings(&self, at: ReadAt) -> Vec<Found> {
         let mut findings = self.between_terms();
         if let (Some(gap), Some(last)) = (self.open_gap(at), self.terms.last())
@@ -416,7 +408,6 @@ fn is_late(record: Option<&Record>) -> bool {
 impl PastTerm {
     /// When the leader's lease was over at the latest, in milliseconds since 1970. For a term that has not ended: when it will be, unless the
     /// leader writes another record. `None` if that is unknown.
-    #[must_use]
     pub fn lease_over_ms(&self) -> Option<u64> {
         let silent_ms = self.last_record_ms.map(|last_ms| last_ms.saturating_add(millis(self.lease)));
         match &self.end {
@@ -430,7 +421,6 @@ impl PastTerm {
 
     /// Until when the leader led at least, in milliseconds since 1970: up to its release, if that was in time, or up to the end of its lease,
     /// if its job was alive then; otherwise up to its last record, after which it may have died at once.
-    #[must_use]
     pub fn led_until_ms(&self) -> Option<u64> {
         let over_ms = self.lease_over_ms()?;
         match &self.end {
@@ -443,7 +433,6 @@ impl PastTerm {
     }
 
     /// The leader's name, or its member id if it had no name.
-    #[must_use]
     pub fn shown(&self) -> &str {
         shown(self.leader.name.as_deref(), self.leader.member.as_ref())
     }

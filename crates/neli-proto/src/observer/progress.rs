@@ -71,14 +71,12 @@ impl Progress {
     }
 
     /// When a partition's log last had an end that it was read up to.
-    #[must_use]
     pub fn read_to_end(&self, partition: i32) -> Option<Time> {
         self.by_partition.get(&partition)?.as_of
     }
 
     /// The bounds of all logs when the reading began; `None` until all are known. Nothing is read before: a hello in one partition may be
     /// about an election in another.
-    #[must_use]
     pub fn bounds(&self) -> Option<BTreeMap<i32, LogBounds>> {
         self.by_partition.iter().map(|(partition, read)| Some((*partition, read.bounds?))).collect()
     }
@@ -89,7 +87,6 @@ impl Progress {
     }
 
     /// Whether all partitions were read up to the ends that they had when the reading began.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.by_partition
             .values()
@@ -104,7 +101,6 @@ impl Progress {
 
 impl LogBounds {
     /// Where its last `span` records begin.
-    #[must_use]
     pub fn last(&self, span: Offset) -> Offset {
         self.start.max(self.end.saturating_sub(span))
     }

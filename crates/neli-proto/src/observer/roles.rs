@@ -85,7 +85,6 @@ impl GroupHellos {
 
     /// The mappings by which candidates stand, that with the most roles first: they agree where they have roles in common. If no candidate stands,
     /// that of the last one that stood; none if no hello was read.
-    #[must_use]
     pub fn mappings(&self) -> Vec<Mapping> {
         let mut standing = self.standing();
         standing.sort_by_key(|last| Reverse((last.hello.mapping().count(), last.offset)));
@@ -99,7 +98,6 @@ impl GroupHellos {
 
     /// All roles for which candidates stand, by the [`mappings`](Self::mappings): as names, unless the first has them all. It does not say in which
     /// partitions they are. Of each list at most the first `most` are looked at.
-    #[must_use]
     pub fn all_roles(&self, most: u32) -> Option<Mapping> {
         let mappings = self.mappings();
         let (first, others) = mappings.split_first()?;
@@ -114,7 +112,6 @@ impl GroupHellos {
 
     /// The mapping and the number of the role with this name or number: by the [`mappings`](Self::mappings), or else by the last hello whose mapping
     /// contains it. Where roles have names no role is called by its number, which would be another role in another list.
-    #[must_use]
     pub fn find(&self, role: &str) -> Option<(Mapping, u32)> {
         let of = |mapping: Mapping| mapping.number(role).map(|number| (mapping, number));
         let current = self.mappings();
@@ -154,7 +151,6 @@ pub struct NoRoom {
 impl NoRoom {
     /// For a role without a leader: the limits of its standbys, if all of them together may lead fewer roles than there are; `None` if they
     /// may lead enough or one of them has no limit. A candidate that leads another role is a standby of this one.
-    #[must_use]
     pub fn of(standbys: &[Standby<'_>], roles: impl FnOnce() -> u32) -> Option<Self> {
         let limits: Option<Vec<u32>> = standbys.iter().map(|standby| standby.candidate.max_roles()).collect();
         let limits = limits.filter(|limits| !limits.is_empty())?;

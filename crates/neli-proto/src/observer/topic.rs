@@ -72,13 +72,11 @@ impl fmt::Display for Place {
 
 impl Topic {
     /// All elections are looked for; of a list of roles at most so many.
-    #[must_use]
     pub fn new(most_roles: u32) -> Self {
         Self { most_roles, ..Self::default() }
     }
 
     /// Only elections of this group are read that are [expected](Self::expect), with all their terms.
-    #[must_use]
     pub fn of_group(group: &str) -> Self {
         Self { group: Some(group.into()), ..Self::default() }
     }
@@ -338,7 +336,6 @@ impl Topic {
     }
 
     /// The latest timestamp in the topic that came from a broker, in milliseconds since 1970.
-    #[must_use]
     pub const fn latest_ms(&self) -> Option<u64> {
         self.latest_ms
     }
@@ -354,7 +351,6 @@ impl Topic {
     }
 
     /// Why no standby of this election may lead it, if nobody does (`--max-roles`).
-    #[must_use]
     pub fn no_room(&self, at: ReadAt, found: &Election, current: Leadership<'_>) -> Option<NoRoom> {
         let standbys = current.is_vacant().then(|| found.observer().standbys(at))?;
         let all = || self.hellos.get(&found.place().group)?.all_roles(self.most_roles);
@@ -362,7 +358,6 @@ impl Topic {
     }
 
     /// The other groups whose records were read, if only one is.
-    #[must_use]
     pub const fn other_groups(&self) -> &BTreeSet<String> {
         &self.other_groups
     }
@@ -373,7 +368,6 @@ impl Topic {
     }
 
     /// An election.
-    #[must_use]
     pub fn election(&self, place: &Place) -> Option<&Election> {
         self.elections.get(place).map(|election| &**election)
     }

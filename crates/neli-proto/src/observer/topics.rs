@@ -84,7 +84,6 @@ pub struct ReadTopic {
 impl Topics {
     /// No topic is known yet. The reading of each log begins `span` records before its end, or further back so that it has all
     /// [`RECENT`](crate::kafka::RECENT) ones.
-    #[must_use]
     pub fn new(span: Offset, most_roles: u32) -> Self {
         Self { span, most_roles, ..Self::default() }
     }
@@ -284,13 +283,11 @@ impl Topics {
     }
 
     /// A topic.
-    #[must_use]
     pub fn topic(&self, name: &str) -> Option<&ReadTopic> {
         self.by_name.get(name)
     }
 
     /// Who leads an election of this topic; unknown until the topic was read, and while Kafka does not answer or it can't be read.
-    #[must_use]
     pub fn leadership<'a>(&self, at: ReadAt, read: &ReadTopic, found: &'a Election) -> Leadership<'a> {
         let is_answered = self.is_answered(read, found.place());
         let current = match (read.is_live(), is_answered) {
@@ -322,13 +319,11 @@ impl Topics {
     }
 
     /// Since when no broker answers, and why.
-    #[must_use]
     pub fn outage(&self) -> Option<(Time, &str)> {
         self.outage.as_ref().map(|(since, why)| (*since, &**why))
     }
 
     /// Whether it is known which topics there are, and each that can be read was read up to the end that it had then.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.was_answered && self.by_name.values().all(|read| read.is_live)
     }
@@ -336,19 +331,16 @@ impl Topics {
 
 impl ReadTopic {
     /// What was read of it.
-    #[must_use]
     pub const fn topic(&self) -> &Topic {
         &self.topic
     }
 
     /// Whether it was read up to the ends of its logs.
-    #[must_use]
     pub const fn is_live(&self) -> bool {
         self.is_live
     }
 
     /// Why the topic, or this partition of it, can't be read now.
-    #[must_use]
     pub fn trouble(&self, partition: Option<i32>) -> Option<&str> {
         let of_partition = || self.unanswered.get(&partition?).map(|why| &**why);
         self.unread.as_deref().or_else(of_partition)
@@ -360,13 +352,11 @@ impl ReadTopic {
     }
 
     /// The number of its partitions, if it can be read.
-    #[must_use]
     pub fn partitions(&self) -> usize {
         self.next.keys().chain(self.unanswered.keys()).collect::<BTreeSet<_>>().len()
     }
 
     /// From when on the partition's terms are known, in milliseconds since 1970, while its past is not; `None` once it is.
-    #[must_use]
     pub fn known_since_ms(&self, partition: i32) -> Option<u64> {
         self.tries.and_then(|_| self.first_ms.get(&partition).copied())
     }

@@ -70,13 +70,11 @@ impl Why {
     ];
 
     /// The reason with this name; `None` if this version does not know it.
-    #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|why| why.as_str() == word)
     }
 
     /// The name in records and in the log.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ClaimExpired => "claim-expired",

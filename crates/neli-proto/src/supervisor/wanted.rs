@@ -304,7 +304,6 @@ pub(super) struct Over {
 
 impl Supervisor {
     /// The state of this machine.
-    #[must_use]
     pub fn local(&self) -> Local {
         Local {
             job: self.term().map(|term| self.job_of(term)),
