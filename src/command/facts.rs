@@ -7,7 +7,7 @@ use anyhow::Result;
 use jiff::tz::TimeZone;
 use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, may_have_facts, record_key};
-use neli_proto::leadership::{Leader, Release};
+use neli_proto::leadership::{Leader, Leadership, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord};
@@ -31,19 +31,11 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
     let counts = |fact: &&Fact| !facts.has_forgotten(fact);
     let attempt = facts.attempt.as_ref().filter(counts);
     let current = seen.observer().leadership(read_at());
-    // In a journal that was made anew another may lead in the same term.
-    let is_its = |leader: &Leader, run: &Fact| {
-        let is_anothers =
-            leader.member.as_ref().zip(run.member.as_ref()).is_some_and(|(leader, runner)| leader != runner);
-        leader.term == run.term && !is_anothers
-    };
-    // If it is unknown who leads, the runner may still lead.
-    let leads = |run: &Fact| current.is_unknown() || current.may_lead().is_some_and(|leader| is_its(leader, run));
     let done = facts.done.as_ref().filter(counts);
     let is_over =
         |run: &Fact| facts.done.as_ref().is_some_and(|done| done.term == run.term && done.window == run.window);
     // Also if the key was forgotten meanwhile.
-    let is_running = |run: &&Fact| run.outcome == Outcome::Running && leads(run) && !is_over(run);
+    let is_running = |run: &&Fact| run.outcome == Outcome::Running && may_go_on(run, current) && !is_over(run);
     if let Some(run) = facts.attempt.as_ref().filter(is_running) {
         return Some(Recorded { fact: run, is_running: true });
     }
@@ -59,6 +51,17 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
         (fact.window.map(|window| window.from_ms), fact.forgets, rank)
     });
     newest.map(|fact| Recorded { fact, is_running: false })
+}
+
+/// Whether the runner of a run may still lead: it does, or it is unknown who leads.
+pub(super) fn may_go_on(run: &Fact, current: Leadership<'_>) -> bool {
+    // In a journal that was made anew another may lead in the same term.
+    let is_its = |leader: &Leader| {
+        let is_anothers =
+            leader.member.as_ref().zip(run.member.as_ref()).is_some_and(|(leader, runner)| leader != runner);
+        leader.term == run.term && !is_anothers
+    };
+    current.is_unknown() || current.may_lead().is_some_and(is_its)
 }
 
 /// Adds the success of a key that a release in the journal names, unless one counts already: it is as good as the fact (K4).
@@ -235,7 +238,10 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
         Outcome::Failed => format!("failed on {by}{at} (term {term}{exit}, attempt {})", fact.attempt),
         Outcome::Running => format!("begun by {by}{at} (term {term}, attempt {})", fact.attempt),
         Outcome::Skipped => "not run".to_owned(),
-        Outcome::Forgotten => format!("forgotten by {by}{at}, so that it runs again"),
+        Outcome::Forgotten => {
+            let is_over = fact.window.is_some_and(|window| window.until_ms <= now_ms);
+            format!("forgotten by {by}{at}{}", if is_over { "" } else { ", so that it runs again" })
+        }
     };
     let Some(window) = fact.window else { return ("once", format!("{}: {how}", fact.key)) };
     let away = |from: u64, to: u64| span(Duration::from_millis(to.saturating_sub(from)));
@@ -283,6 +289,13 @@ mod tests {
         );
         let shown = row(&fact(Outcome::Skipped, window), 1_769_904_001_000).1;
         assert_eq!(shown, "2026-01-31 00:00:00Z: not run; the next began at 2026-02-01 00:00:00Z (1s ago)");
+        let forgotten = "2026-01-31 00:00:00Z: forgotten by db2 at 2026-01-31 12:00:00Z";
+        for (now, again) in
+            [(now, ", so that it runs again; the next begins "), (1_769_904_001_000, "; the next began ")]
+        {
+            let shown = row(&fact(Outcome::Forgotten, window), now).1;
+            assert!(shown.starts_with(&format!("{forgotten}{again}")), "{shown}");
+        }
     }
 
     /// The last run of a schedule has failed.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
+use neli_proto::fact::Outcome;
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::leadership::{Job, Leader, Leadership, ReadAt};
 use neli_proto::mapping::Mapping;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cli::parsed_args::{self, ParsedArgs};
 use crate::cli::validate::validate_key;
-use crate::command::facts::{LastRun, last_run};
+use crate::command::facts::{LastRun, last_run, may_go_on};
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, FoundElections, Observation, Seen, read_at, warn_of_clock};
@@ -249,8 +250,11 @@ impl Snapshot<'_> {
             }
         }
         self.overlap(&mut page);
-        for (label, text) in self.last_run.iter().flat_map(|run| run.rows(self.at.wall_ms)) {
-            page.row(label, &text);
+        if let Some(run) = self.last_run {
+            let is_left = run.fact.outcome == Outcome::Running && !may_go_on(&run.fact, self.leadership);
+            for (at, (label, text)) in run.rows(self.at.wall_ms).into_iter().enumerate() {
+                page.row(label, &if at == 0 && is_left { format!("{text}; its runner is gone") } else { text });
+            }
         }
         if let Some(ended) = observer.ended() {
             let (age, by) = (span(observer.age(ended.received, at)), asked_by(&ended.request));

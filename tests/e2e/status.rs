@@ -259,6 +259,17 @@ fn the_last_run_is_named_with_its_key_or_window() {
     assert_eq!(of_key("v2"), ("not-recorded".to_owned(), Value::Null, 3));
     assert_eq!(run(("--once", "v3")).job(["sh", "-c", "exit 3"]).start().status(), 3);
     assert_eq!(of_key("v3"), ("failed".to_owned(), "first".into(), 3));
+    let mut stopped = run(("--once", "v4")).job(["sleep", "600"]).start();
+    stopped.await_event("job_started");
+    let is_left = || {
+        let answer = election.ask("status", &[]);
+        assert!(answer.text.contains("\nonce       v4: begun by first at 20"), "{answer:?}");
+        answer.text.contains("; its runner is gone\n")
+    };
+    assert!(!is_left());
+    stopped.signal(Signal::SIGTERM);
+    stopped.status();
+    assert!(is_left());
     let pen = Pen::new(Kafka::shared(), &format!("{}.once", election.topic()), &[]);
     for place in ["v1.42%attempt", "v3"] {
         pen.write(&format!("{}/{place}", election.key()), &[b"nonsense"]);
