@@ -56,6 +56,7 @@ fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
 /// refused if its status were lost.
 ///
 /// `before` is called for each child that has ended, before it is waited for: until then no other process can get its pid.
+#[must_use]
 pub fn reap(most: usize, mut before: impl FnMut(Pid)) -> Reaped {
     // __WALL: also children that end without SIGCHLD. __WNOTHREAD: not those of other threads.
     const NOW: c_int = libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;

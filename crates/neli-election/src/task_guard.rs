@@ -38,6 +38,7 @@ impl TaskGuard {
         self.guard = Guard::new(self.patience);
     }
 
+    #[must_use]
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }

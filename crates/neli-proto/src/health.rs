@@ -72,6 +72,7 @@ impl Health {
     }
 
     /// A failure that counts: an earlier one, or the last one, by which the job [is unhealthy](Self::is_unhealthy).
+    #[must_use]
     pub(crate) fn poll_failure(&mut self) -> Option<Failure> {
         self.failure.take()
     }
@@ -85,6 +86,7 @@ impl Health {
     }
 
     /// The command that must run now: its number, which the report of its end must contain, and when it must be killed. Early calls return none.
+    #[must_use]
     pub(crate) fn poll_command(&mut self, now: Time) -> Option<(u32, Time)> {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return None;

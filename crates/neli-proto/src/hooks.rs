@@ -61,6 +61,7 @@ impl Hooks {
     }
 
     /// The next action.
+    #[must_use]
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }

@@ -98,6 +98,7 @@ impl Introduction {
     }
 
     /// The next action.
+    #[must_use]
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }

@@ -111,6 +111,7 @@ impl Once {
         once
     }
 
+    #[must_use]
     pub(crate) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }

@@ -72,6 +72,7 @@ pub(crate) enum RestartDecision {
 
 impl Backoff {
     /// The decision after a run that ended by itself at `now`, after `ran`.
+    #[must_use]
     pub(crate) fn judge(
         &mut self,
         now: Time,
