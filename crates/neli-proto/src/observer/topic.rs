@@ -276,13 +276,16 @@ impl Topic {
     fn candidate_left(&mut self, group: &str, role: &str, partition: i32, hello: &Hello) {
         let Some(hellos) = self.hellos.get(group).filter(|_| self.group.is_none()) else { return };
         let mappings = hellos.mappings();
-        let own = hello.roles.is_none().then(|| (String::from(role), partition));
-        let all = own.into_iter().chain(hello.roles.iter().flat_map(|_| hello.mapping().places(self.most_roles)));
-        for (role, partition) in all {
+        // Without `--roles` the hello's key names the role.
+        let left = match hello.roles {
+            Some(_) => hello.mapping().places(self.most_roles),
+            None => alloc::vec![(String::from(role), partition)],
+        };
+        for (role, partition) in left {
             let stands = |mapping: &Mapping| mapping.number(&role).is_some();
             let place = Place { partition, group: group.into(), role: role.as_str().into() };
-            let left = self.elections.get_mut(&place).filter(|found| found.found == Found::ByCandidates);
-            if let Some(found) = left.filter(|_| !mappings.iter().any(stands)) {
+            let found = self.elections.get_mut(&place).filter(|found| found.found == Found::ByCandidates);
+            if let Some(found) = found.filter(|_| !mappings.iter().any(stands)) {
                 found.found = Found::No;
             }
         }
