@@ -74,9 +74,13 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     if names.contains(&word) {
         return format!("{word}: a subcommand comes first, as in: neli-run {word} --group ..");
     }
-    let is_first = arguments.get(1).is_some_and(|first| *first == *word);
+    let asks_for_help = arguments.get(1).is_some_and(|first| first == "help");
+    let is_first = arguments.get(1 + usize::from(asks_for_help)).is_some_and(|first| *first == *word);
     if let Some(near) = names.iter().find(|name| is_first && levenshtein(name, &word) <= 2) {
         return format!("{word}: no such subcommand; did you mean {near}?");
+    }
+    if asks_for_help {
+        return format!("{word}: no such subcommand; neli-run --help lists them");
     }
     format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
 }

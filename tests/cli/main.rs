@@ -38,6 +38,8 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("-g g -b a:1 watch", "watch: a subcommand comes first, as in: neli-run watch --group ..");
     refused("watch -g g now", "now: watch takes no such argument; neli-run watch --help lists them");
     refused("wacth -g g", "wacth: no such subcommand; did you mean watch?");
+    refused("help wacth", "wacth: no such subcommand; did you mean watch?");
+    refused("help billing", "billing: no such subcommand; neli-run --help lists them");
     refused("--gruop g -- true", "--gruop: no such option; did you mean --group?");
     refused("-g g --broker a:1 -- true", "--broker: no such option; did you mean --brokers?");
     refused("watch -g g --lease 5s", "--lease: watch has no such option; neli-run watch --help lists them");

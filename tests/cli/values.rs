@@ -316,9 +316,11 @@ fn roles_are_a_number_or_names() {
         ("a,-1", "-1"),
         ("0x4,a", "0x4"),
         ("a/b", "a/b"),
+        ("hello,a", "hello"),
         (long.as_str(), long.as_str()),
     ] {
-        let why = format!("'{name}' is no name for a role: must be 1 to 64 of a-z A-Z 0-9 . _ -, and no number");
+        let rule = "must be 1 to 64 of a-z A-Z 0-9 . _ -, and neither a number nor hello";
+        let why = format!("'{name}' is no name for a role: {rule}");
         refused_value("roles", wrong, &why);
     }
     refused_value("roles", "a,b,a", "'a' is named twice");

@@ -116,9 +116,10 @@ pub fn reads_as_number(text: &str) -> bool {
 pub fn validate_roles<T: AsRef<str>>(names: &[T]) -> Result<(), String> {
     for (at, name) in names.iter().enumerate() {
         let name = name.as_ref();
-        if !is_role_name(name) || reads_as_number(name) {
+        // The key of a hello ends like that of such a role.
+        if !is_role_name(name) || reads_as_number(name) || name == "hello" {
             return Err(format!(
-                "'{name}' is no name for a role: must be 1 to {LONGEST_ROLE} of a-z A-Z 0-9 . _ -, and no number"
+                "'{name}' is no name for a role: must be 1 to {LONGEST_ROLE} of a-z A-Z 0-9 . _ -, and neither a number nor hello"
             ));
         }
         if names[..at].iter().any(|known| known.as_ref() == name) {

@@ -399,9 +399,7 @@ impl<'a> ElectionKey<'a> {
     /// The parts of a record's key; `None` if it is no election's.
     pub(crate) fn parse(key: &'a [u8]) -> Option<Self> {
         let key = core::str::from_utf8(key).ok()?;
-        // The key of a role that is called `hello` ends like that of a hello, but has no other role before it.
-        let of_hello = key.strip_suffix("/hello").filter(|label| label.contains('/'));
-        let (label, is_hello) = of_hello.map_or((key, false), |label| (label, true));
+        let (label, is_hello) = key.strip_suffix("/hello").map_or((key, false), |label| (label, true));
         let (group, role) = label.rsplit_once('/')?;
         (!group.is_empty() && !role.is_empty()).then_some(Self { group, role, is_hello })
     }
