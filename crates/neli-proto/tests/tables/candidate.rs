@@ -36,7 +36,6 @@ struct Fixture {
     grant: Grant,
     /// What it wants of the job.
     wanted: Option<Wanted>,
-    has_departed: bool,
     is_suspended: bool,
 }
 
@@ -134,10 +133,6 @@ impl Subject for Fixture {
         while let Some(action) = self.candidate.poll_action() {
             actions.extend(self.shown(action));
         }
-        if !self.has_departed && self.candidate.departed().is_some() {
-            self.has_departed = true;
-            actions.push("depart".to_owned());
-        }
         actions
     }
 }
@@ -164,18 +159,7 @@ impl Fixture {
         };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
         let grant = Grant { term: 0, seen: 0, next_seq: 1, until: now };
-        Self {
-            candidate,
-            now,
-            end: 0,
-            claim: 0,
-            beat: 0,
-            release: 0,
-            grant,
-            wanted: None,
-            has_departed: false,
-            is_suspended: false,
-        }
+        Self { candidate, now, end: 0, claim: 0, beat: 0, release: 0, grant, wanted: None, is_suspended: false }
     }
 
     /// A candidate that has read an empty log; the group has assigned the partition to it.

@@ -20,6 +20,8 @@ const MARGIN: Duration = Duration::from_millis(20);
 struct Fixture {
     guard: Guard,
     now: Time,
+    /// Its group can't be killed then, so "kill" is to the known alone.
+    has_main_ended: bool,
 }
 
 /// The same guard in the table of its supervisor's states.
@@ -134,7 +136,9 @@ impl Subject for Fixture {
     }
 
     fn actions(&mut self) -> Vec<String> {
-        std::iter::from_fn(|| self.guard.poll_action()).filter_map(shown).collect()
+        let actions = std::iter::from_fn(|| self.guard.poll_action()).filter_map(shown);
+        let is_kill = |action: &str| self.has_main_ended && action == "kill the known";
+        actions.map(|action| if is_kill(&action) { "kill".to_owned() } else { action }).collect()
     }
 }
 
@@ -163,7 +167,7 @@ impl Fixture {
 
     fn starting() -> Self {
         let guard = Guard::new(Duration::from_secs(5)).with_kill_margin(MARGIN);
-        let mut fixture = Self { guard, now: Time::from_nanos(1_000_000_000_000) };
+        let mut fixture = Self { guard, now: Time::from_nanos(1_000_000_000_000), has_main_ended: false };
         fixture.order(Order::Spawn { grant: fixture.grant(), run: 1, attempt: 1, window: None });
         fixture
     }
@@ -216,6 +220,7 @@ impl Fixture {
     }
 
     fn end_main(&mut self) {
+        self.has_main_ended = true;
         self.handle(Event::MainEnded { status: JobStatus::Exited(3) });
     }
 
