@@ -1,4 +1,4 @@
-//! The table of log events in docs/json.md has each event and each field that the sources name, in their order.
+//! The list of log events in docs/json.md has each event and each field that the sources name, in their order.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ const MESSAGES: [&str; 3] = ["debug", "error", "warning"];
 /// The fields of each event, and whether they may be missing.
 type Events = BTreeMap<String, Vec<(String, bool)>>;
 
-/// Compares the table with the sources.
+/// Compares the list with the sources.
 pub(super) fn compare() {
     let (documented, made) = (documented(), made());
     assert!(made.len() >= 36, "{} events were found in the sources", made.len());
@@ -28,18 +28,19 @@ pub(super) fn compare() {
 /// The events in the documentation.
 fn documented() -> Events {
     let page = fs::read_to_string(root("docs/json.md")).unwrap();
-    let (_, table) = page.split_once("| event | what has happened | fields |").unwrap();
+    let (_, section) = page.split_once("\n## The log\n").unwrap();
     let mut events = Events::new();
-    for row in table.lines().filter(|line| line.starts_with("| `")) {
-        let [_, name, meaning, fields, _] = row.split('|').map(str::trim).collect::<Vec<_>>()[..] else {
-            panic!("{row}")
-        };
-        assert!(!meaning.is_empty(), "{row}");
+    for item in section.split("\n- ").skip(1) {
+        // A line may be broken.
+        let item = item.trim_end().replace("\n  ", " ");
+        let (name, rest) = item.split_once(": ").unwrap();
+        let (meaning, fields) = rest.strip_suffix(')').and_then(|rest| rest.split_once(" (`")).unwrap();
+        assert!(!meaning.is_empty(), "{item}");
         // A field begins with its name; a question mark follows the name of one that may be left out.
         let fields = fields.split("; ").map(|field| {
-            let mut parts = field.split('`').skip(1);
-            let name = parts.next().unwrap_or_else(|| panic!("{row}: {field:?} begins with no name"));
-            (name.to_owned(), parts.next().is_some_and(|rest| rest.starts_with('?')))
+            let field = field.trim_start_matches('`');
+            let (name, rest) = field.split_once('`').unwrap_or_else(|| panic!("{item}: {field:?} begins with no name"));
+            (name.to_owned(), rest.starts_with('?'))
         });
         events.insert(name.trim_matches('`').to_owned(), fields.collect());
     }
