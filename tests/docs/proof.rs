@@ -1,4 +1,4 @@
-//! The picture of the proof in docs/concepts.md and docs/protocol.md: a leader is cut off, and another candidate leads after it. Its times are
+//! The picture of the proof in docs/concepts.md: a leader is cut off, and another candidate leads after it. Its times are
 //! the program's own durations at the defaults.
 
 use std::fmt::Write;
