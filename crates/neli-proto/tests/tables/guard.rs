@@ -249,7 +249,7 @@ fn shown(action: Action) -> Option<String> {
         Action::Learn { .. } => "learn the tree".to_owned(),
         Action::Release { .. } => "release".to_owned(),
         Action::RemoveCgroup => "remove the control group".to_owned(),
-        Action::ShowEnd => "end the shown lease".to_owned(),
+        Action::ShowEnd => "end lease".to_owned(),
         Action::Signal { signal, .. } => name(signal).to_owned(),
         Action::SignalRest { signal, .. } => format!("{} to those that are left", name(signal)),
         Action::Start { .. } => "start".to_owned(),

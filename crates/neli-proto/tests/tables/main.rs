@@ -78,7 +78,7 @@ fn drawn<S: Subject>(states: &[State<S>], events: &[Happening<S>]) -> String {
     for (event, outcomes) in &with_effect {
         let all = joined(&names, outcomes);
         let short = written.iter().map(|(other, base)| difference(&names, outcomes, other, base));
-        let short = short.min_by_key(|short| words(short)).filter(|short| words(short) * 4 < words(&all) * 3);
+        let short = short.min_by_key(|short| words(short)).filter(|short| words(short) * 4 <= words(&all) * 3);
         if short.is_none() {
             written.push((event.split("; ").next().unwrap_or(event), outcomes));
         }
