@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::io;
 use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,13 +17,13 @@ use neli_proto::listener::{HistoryCut, LogBounds};
 use neli_proto::observer::{Progress, Topics};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
-use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::unconstrained;
+use tokio::time::timeout;
 
 use crate::command::wording::kafka_is_away;
 use crate::config::WORDS;
 use crate::exit::NoAnswer;
-use crate::process::ready::Timer;
 use crate::text::{reason, spoken};
 
 mod found_elections;
@@ -99,7 +98,6 @@ pub(super) struct Reading {
     number: u32,
     sender: Sender<KafkaEvent>,
     events: Receiver<KafkaEvent>,
-    timer: Timer,
 }
 
 /// Runs the future in a runtime of its own.
@@ -107,16 +105,17 @@ pub(super) struct Reading {
 /// # Errors
 /// The future's error; or the process has no free descriptor.
 pub(super) fn run<T>(waits: impl Future<Output = Result<T>>) -> Result<T> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-    runtime.map_err(|error| cannot_wait(&error))?.block_on(waits)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    runtime.map_err(|error| anyhow!("events can't be waited for: {}", reason(&error)))?.block_on(waits)
 }
 
-/// A timer that is not set. Must be called within a runtime.
-///
-/// # Errors
-/// The process has no free descriptor.
-pub(super) fn timer() -> Result<Timer> {
-    Timer::new().map_err(|error| cannot_wait(&error))
+/// What is waited for, or `None` if it does not come before `due`, if that is limited. While the machine sleeps, the wait stands still.
+pub(super) async fn before<T>(due: Option<Time>, waits: impl Future<Output = T>) -> Option<T> {
+    match due {
+        // What there is already comes even if the time is over, however much of it there is.
+        Some(due) => timeout(due.since(clock::now()), unconstrained(waits)).await.ok(),
+        None => Some(waits.await),
+    }
 }
 
 /// The time by both clocks.
@@ -143,10 +142,6 @@ pub(super) fn access(client: &Client) -> Result<Access> {
 
 const NO_BROKER: &str = "no broker runs for this user; a candidate with --embedded starts one";
 
-fn cannot_wait(error: &io::Error) -> anyhow::Error {
-    anyhow!("events can't be waited for: {}", reason(error))
-}
-
 impl Reading {
     /// Asks for the bounds of these partitions' logs. Must be called within a runtime. `counted`: by how many partitions roles are mapped, if
     /// that is known.
@@ -172,7 +167,6 @@ impl Reading {
     fn of(source: Source) -> Result<Self> {
         let (sender, events) = channel(WAITING);
         let reader = start(&source, 0, &sender)?;
-        let timer = timer()?;
         Ok(Self {
             progress: Progress::new(source.only.iter().flatten().copied()),
             source,
@@ -185,7 +179,6 @@ impl Reading {
             number: 0,
             sender,
             events,
-            timer,
         })
     }
 
@@ -304,18 +297,8 @@ impl Reading {
     /// Kafka refuses permanently, or the log can't be read or was cut.
     pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Option<KafkaEvent>> {
         loop {
-            let event = match self.events.try_recv() {
-                Ok(event) => event,
-                Err(TryRecvError::Disconnected) => return Err(gone()),
-                Err(TryRecvError::Empty) => {
-                    self.timer.set(due);
-                    tokio::select! {
-                        biased;
-                        event = self.events.recv() => event.ok_or_else(gone)?,
-                        () = self.timer.due() => return Ok(None),
-                    }
-                }
-            };
+            let Some(event) = before(due, self.events.recv()).await else { return Ok(None) };
+            let event = event.ok_or_else(gone)?;
             if self.note(&event)? {
                 return Ok(Some(event));
             }
@@ -385,7 +368,6 @@ impl Reading {
 pub(super) struct Following {
     reader: TopicsReader,
     events: Receiver<TopicsEvent>,
-    timer: Timer,
     /// When the next look at what no record shows is due; `None` while that is looked at.
     tick: Option<Time>,
 }
@@ -404,7 +386,7 @@ impl Following {
         let (sender, events) = channel(WAITING_OF_ALL);
         let reader = TopicsReader::start(access, named.into_iter().map(Box::from).collect(), is_meant, sender)
             .map_err(|error| anyhow!(error))?;
-        Ok(Self { reader, events, timer: timer()?, tick: None })
+        Ok(Self { reader, events, tick: None })
     }
 
     /// The next events; none at each second, when what no record shows is to be looked at.
@@ -425,14 +407,11 @@ impl Following {
     ///
     /// The reader has failed.
     pub(super) async fn next_until(&mut self, due: Time) -> Result<Vec<TopicsEvent>> {
-        self.timer.set(Some(due));
         let mut events = Vec::new();
-        tokio::select! {
-            biased;
-            () = self.timer.due() => {}
-            count = self.events.recv_many(&mut events, TOGETHER) => if count == 0 {
-                return Err(gone());
-            },
+        // What is due does not wait behind events that come without end.
+        let is_due = due <= clock::now();
+        if !is_due && before(Some(due), self.events.recv_many(&mut events, TOGETHER)).await == Some(0) {
+            return Err(gone());
         }
         Ok(events)
     }

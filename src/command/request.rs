@@ -15,7 +15,7 @@ use tokio::sync::mpsc::channel;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::Look;
 use crate::command::output;
-use crate::command::reading::{self, FoundElections, Observation};
+use crate::command::reading::{FoundElections, Observation, before};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::json::{election, joined};
 use crate::text::{self, one_line};
@@ -198,21 +198,15 @@ pub(super) async fn append(
     let timeout = timeout.min(LONGEST_DELIVERY);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender)?;
     producer.send(election, Some(0), key, value)?;
-    let mut timer = reading::timer()?;
-    let (mut trouble, mut failed) = (None, None);
+    let (mut trouble, mut failed, mut until) = (None, None, None);
     loop {
-        let report = tokio::select! {
-            biased;
-            report = reports.recv() => report,
-            () = timer.due() => None,
-        };
-        match report {
+        match before(until, reports.recv()).await.flatten() {
             Some(KafkaEvent::Delivered { .. }) => return Ok(Appended::Yes),
             Some(KafkaEvent::Process(SessionEvent::Refused { error, .. })) => bail!(error),
             Some(KafkaEvent::Process(SessionEvent::AppendRefused { error })) => trouble = Some(error),
             Some(KafkaEvent::NotDelivered { error, may_be_in_log, .. }) => {
                 failed = Some((trouble.take().unwrap_or(error), may_be_in_log));
-                timer.set(Some(clock::now() + REFUSAL_WITHIN));
+                until = Some(clock::now() + REFUSAL_WITHIN);
             }
             Some(_) => {}
             None => {
