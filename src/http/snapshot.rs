@@ -10,7 +10,7 @@ use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::node::{OtherCandidate, Status};
 use neli_proto::note::Note;
 use neli_proto::precedence::HELLO_HOLDS;
-use neli_proto::record::JobState;
+use neli_proto::record::{JobState, MemberId};
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::Time;
 
@@ -26,7 +26,7 @@ pub(crate) struct About {
     pub(crate) group: String,
     pub(crate) topic: String,
     pub(crate) name: String,
-    pub(crate) member: String,
+    pub(crate) member: MemberId,
     pub(crate) elector: &'static str,
     pub(crate) lease: Duration,
 }

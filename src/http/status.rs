@@ -32,7 +32,7 @@ pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
         "group": about.group,
         "topic": about.topic,
         "name": about.name,
-        "member": about.member,
+        "member": about.member.as_str(),
         "version": env!("CARGO_PKG_VERSION"),
         "elector": about.elector,
         "lease_ms": millis(about.lease),
@@ -93,7 +93,7 @@ fn job(status: &Status, now: Time) -> Option<Value> {
 /// The other candidates, and this one if it is a standby.
 fn standbys(snapshot: &Snapshot, role: &RoleSnapshot, now: Time) -> Vec<Value> {
     let about = &snapshot.about;
-    let own = json!({ "name": about.name, "member": about.member, "is_self": true, "hello_age_ms": null });
+    let own = json!({ "name": about.name, "member": about.member.as_str(), "is_self": true, "hello_age_ms": null });
     let others = role.others(now).map(|(other, age)| {
         json!({ "name": other.name, "member": other.member.as_str(), "is_self": false, "hello_age_ms": millis(age) })
     });

@@ -132,7 +132,7 @@ fn snapshot(at: Time, roles: Vec<RoleSnapshot>) -> Snapshot {
         group: "bill\"ing".to_owned(),
         topic: "billing.neli".to_owned(),
         name: "a\\b\nc".to_owned(),
-        member: "m0".to_owned(),
+        member: "m0".into(),
         elector: "group",
         lease: Duration::from_secs(20),
     };

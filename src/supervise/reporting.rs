@@ -12,7 +12,7 @@ use neli_proto::candidate::Event;
 use neli_proto::hooks::{self, Hook};
 use neli_proto::leadership::ReadAt;
 use neli_proto::note::Note;
-use neli_proto::record::{Body, MemberId, Offset, Record};
+use neli_proto::record::{Body, Offset, Record};
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 
@@ -104,18 +104,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// An unchanged state is published this often as well, to show that the loop runs.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
-/// The last snapshot, and the counters for the next one.
+/// The next snapshot, and the counters for it.
 pub(super) struct Publisher {
     board: Arc<Board>,
-    about: Arc<About>,
-    member: MemberId,
+    /// It has the time of the last attempt to publish it, and what has changed since only of the echoes.
+    snapshot: Snapshot,
     counted: Vec<Counted>,
-    echoes: Histogram,
-    roles: Vec<Arc<RoleSnapshot>>,
     /// The roles that have changed since the last snapshot.
     changed: BTreeSet<usize>,
-    /// The time of the last attempt to publish a snapshot.
-    last: Time,
 }
 
 /// The counters of one role.
@@ -141,29 +137,28 @@ impl Publisher {
             group: config.election.group.clone(),
             topic: config.election.topic.clone(),
             name: config.name.clone(),
-            member: job_maker.member.to_string(),
+            member: job_maker.member.clone(),
             elector: config.timings.elector().name(),
             lease: config.timings.lease,
         });
         let roles: Vec<_> = roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();
+        let counted = roles.iter().map(|_| Counted::default()).collect();
+        let changed = (0..roles.len()).collect();
         let (echoes, kafka) = (Histogram::default(), KafkaState::default());
-        let first = Snapshot { about: Arc::clone(&about), at: now, kafka, echoes, roles: roles.clone() };
-        let board = Arc::new(Board::new(first));
+        let snapshot = Snapshot { about, at: now, kafka, echoes, roles };
+        let board = Arc::new(Board::new(snapshot.clone()));
         let address = bound.local_addr()?.to_string();
         // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
         let of_job = job_maker.priority.of_job;
         let begin = move || of_job.iter().for_each(|of_job| drop(of_job.set_for(Pid::from_raw(0))));
         http::serve(bound, http::site(Arc::clone(&board), begin)).context("--listen: HTTP can't be served")?;
         logger.event(&events::listening(&address));
-        let counted = roles.iter().map(|_| Counted::default()).collect();
-        let changed = (0..roles.len()).collect();
-        let member = job_maker.member.clone();
-        Ok(Self { board, about, member, counted, echoes, roles, changed, last: now })
+        Ok(Self { board, snapshot, counted, changed })
     }
 
     /// When the next snapshot is due.
     pub(super) fn poll_timeout(&self) -> Time {
-        self.last + if self.changed.is_empty() { SIGN_OF_LIFE } else { PAUSE }
+        self.snapshot.at + if self.changed.is_empty() { SIGN_OF_LIFE } else { PAUSE }
     }
 
     /// Notes a change of a role.
@@ -188,8 +183,8 @@ impl Publisher {
         let Event::Read { record: Some(Record { member: Some(member), seq: Some(seq), .. }), .. } = event else {
             return;
         };
-        if *member == self.member {
-            self.counted[role].echoes.read(now, *seq, &mut self.echoes);
+        if *member == self.snapshot.about.member {
+            self.counted[role].echoes.read(now, *seq, &mut self.snapshot.echoes);
         }
     }
 
@@ -201,18 +196,11 @@ impl Publisher {
         }
         for &at in &self.changed {
             self.counted[at].leads = roles[at].node.leads();
-            self.roles[at] = snapshot(&roles[at], now, self.counted[at].tally);
+            self.snapshot.roles[at] = snapshot(&roles[at], now, self.counted[at].tally);
         }
         kafka.was_reached = kafka.was_reached || roles.iter().all(|role| role.node.is_caught_up());
-        let snapshot = Snapshot {
-            about: Arc::clone(&self.about),
-            at: now,
-            kafka: kafka.clone(),
-            echoes: self.echoes,
-            roles: self.roles.clone(),
-        };
-        self.last = now;
-        if self.board.publish(&Arc::new(snapshot)) {
+        (self.snapshot.at, self.snapshot.kafka) = (now, kafka.clone());
+        if self.board.publish(&Arc::new(self.snapshot.clone())) {
             self.changed.clear();
         }
     }
