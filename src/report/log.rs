@@ -179,12 +179,15 @@ struct WriterState {
     /// The number of lines that were dropped because the queue was full, after all lines in it.
     dropped: u64,
     writer: Writer,
-    end: End,
+    /// Whether no more lines come.
+    is_finished: bool,
 }
 
 /// The state of the writer.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Writer {
+    /// It has given up, after the last line: the rest will not be written.
+    Gone,
     /// It has no line to write.
     #[default]
     Idle,
@@ -192,18 +195,6 @@ enum Writer {
     Stalled,
     /// It is writing a line.
     Writing,
-}
-
-/// Whether the log continues.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-enum End {
-    /// The writer has given up: the rest will not be written.
-    Abandoned,
-    /// No more lines come.
-    Finished,
-    /// The log continues.
-    #[default]
-    None,
 }
 
 impl WriterState {
@@ -217,7 +208,7 @@ impl Queue {
         let room = if level == Level::Debug { QUEUE_LINES_OF_DEBUG } else { QUEUE_LINES };
         let mut state = locked(&self.state);
         // The writer has ended or is about to, so this last line would never be written.
-        if state.end != End::None {
+        if state.is_finished {
             return;
         }
         if state.lines.len() >= room {
@@ -248,7 +239,7 @@ impl Queue {
                 return Some(form.dropped(std::mem::take(&mut state.dropped)));
             }
             self.changed.notify_all();
-            if state.end != End::None {
+            if state.is_finished {
                 return None;
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -257,27 +248,24 @@ impl Queue {
 
     /// Waits before the next attempt to write; returns false if there will be none.
     fn pause(&self) -> bool {
-        let waited = self.changed.wait_timeout_while(locked(&self.state), RETRY, |state| state.end == End::None);
+        let waited = self.changed.wait_timeout_while(locked(&self.state), RETRY, |state| !state.is_finished);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        let goes_on = state.end == End::None;
-        if !goes_on {
-            state.end = End::Abandoned;
+        if state.is_finished {
+            state.writer = Writer::Gone;
+            self.changed.notify_all();
         }
-        self.changed.notify_all();
-        goes_on
+        !state.is_finished
     }
 
     fn finish(&self) {
         let mut state = locked(&self.state);
-        if state.end == End::None {
-            state.end = End::Finished;
-        }
+        state.is_finished = true;
         self.changed.notify_all();
         self.drain(state);
     }
 
     fn drain(&self, state: MutexGuard<'_, WriterState>) {
-        let waits = |state: &WriterState| state.end != End::Abandoned && !state.is_written();
+        let waits = |state: &WriterState| state.writer != Writer::Gone && !state.is_written();
         let waited = self.changed.wait_timeout_while(state, DRAIN, |state| waits(state));
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         drop(
