@@ -1,5 +1,5 @@
-//! The configuration of a candidate, and of `doctor`, which checks one. These are only types: `cli::validate` creates them from the command
-//! line, and their users don't depend on it. (The other subcommands read their options themselves.) For a guard without real-time scheduling
+//! The configuration of a candidate, which `doctor` checks as well. These are only types: `cli::validate` creates them from the command
+//! line, and their users don't depend on it. (The subcommands read their own options themselves.) For a guard without real-time scheduling
 //! the kill margin is widened here.
 
 use std::collections::BTreeMap;
@@ -229,24 +229,6 @@ pub enum LogFormat {
     Json,
     /// Each event is one sentence in a line.
     Text,
-}
-
-/// The configuration of `doctor`.
-#[derive(Clone, Debug)]
-pub struct Doctor {
-    /// The configuration of the candidate that is checked. Without a group its election has no name; without COMMAND its command is
-    /// empty.
-    pub candidate: Config,
-    /// Whether `--group` was given.
-    pub has_group: bool,
-    /// Why COMMAND can't be run, if one was given.
-    pub command: Option<Result<(), String>>,
-    /// `--print-topic`: only print the commands that create the topics.
-    pub print_topic: bool,
-    /// `--json`.
-    pub json: bool,
-    /// `--timeout`: the limit for each of Kafka's answers.
-    pub timeout: Duration,
 }
 
 /// The shortest kill margin of a guard without real-time scheduling, which has to wait for a processor (measured by `benches/lateness.rs`).

@@ -4,7 +4,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use neli_run::cli::{self, validate};
 
@@ -184,7 +183,7 @@ fn the_program_accepts_every_command_in_the_pages() {
             let refusal = match cli::parse(&words, vec![("PATH".into(), "/bin:/usr/bin".into())]) {
                 Ok(args) => match args.subcommand() {
                     None => validate::config(&args).err(),
-                    Some("doctor") => validate::doctor(&args, Duration::ZERO).err(),
+                    Some("doctor") => validate::doctor(&args).err(),
                     Some(_) => None,
                 },
                 Err(error) => error.use_stderr().then(|| cli::refusal(&error, &words)),

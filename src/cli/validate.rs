@@ -9,8 +9,7 @@ use neli_kafka::{Brokers, Client, ElectionId, bootstrap_servers, names};
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::{Config, Doctor, Listen, Log, LogFormat};
-use crate::exit::line_of;
+use crate::config::{Config, Listen, Log, LogFormat};
 
 mod election;
 mod job;
@@ -32,36 +31,25 @@ pub fn config(args: &ParsedArgs) -> Result<Config> {
         bail!("nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help");
     }
     let config = candidate(args, election(args)?)?;
-    job::find_command(&config.command, args.raw_variable("PATH"))?;
+    find_command(args, &config)?;
     Ok(config)
 }
 
-/// The configuration of `doctor`, with this limit for each of Kafka's answers: that of a candidate whose group and COMMAND may be missing.
+/// Finds the file of COMMAND.
+///
+/// # Errors
+/// 126 or 127: it can't be run.
+pub(crate) fn find_command(args: &ParsedArgs, config: &Config) -> Result<()> {
+    job::find_command(&config.command, args.raw_variable("PATH")).map(drop)
+}
+
+/// The configuration of a candidate that `doctor` checks. Without a group its election has no name; without COMMAND its command is empty.
 ///
 /// # Errors
 /// Another value is missing, out of its bounds or contradicts another.
-pub fn doctor(args: &ParsedArgs, timeout: Duration) -> Result<Doctor> {
-    let has_group = args.value("group").is_some();
+pub fn doctor(args: &ParsedArgs) -> Result<Config> {
     let nowhere = || ElectionId { group: String::new(), topic: String::new(), partition: 0, role: 0, role_name: None };
-    let candidate = candidate(args, if has_group { election(args)? } else { nowhere() })?;
-    let print_topic = args.flag("print-topic")?.is_some();
-    if print_topic && !has_group {
-        bail!("--group is required with --print-topic: the topic is named after it");
-    }
-    let json = args.flag("json")?.is_some();
-    if print_topic && json {
-        bail!("--print-topic: can't be combined with --json: it prints commands for a shell");
-    }
-    let path = args.raw_variable("PATH");
-    let found = || job::find_command(&candidate.command, path).map(drop).map_err(|refusal| line_of(&refusal));
-    Ok(Doctor {
-        has_group,
-        command: (!candidate.command.is_empty()).then(found),
-        print_topic,
-        json,
-        timeout,
-        candidate,
-    })
+    candidate(args, if args.value("group").is_some() { election(args)? } else { nowhere() })
 }
 
 /// The configuration of a candidate in this election. COMMAND is not checked.

@@ -1,7 +1,9 @@
 //! `doctor`: finds every reason at once why a candidate on this machine would not work, and how to fix it. It joins no group and writes
 //! nothing.
 
-use anyhow::Result;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
 use neli_kafka::{Elections, Examination, FactsSettings, NewTopic, clock, facts_to_create, journal_to_create};
 
 use crate::cli::parsed_args::ParsedArgs;
@@ -9,7 +11,7 @@ use crate::cli::validate;
 use crate::command::look::{TIMEOUT, timeout};
 use crate::command::output::{self, Style};
 use crate::command::reading::{access, read_at};
-use crate::config::{Config, Doctor};
+use crate::config::Config;
 use crate::exit::ExitStatus;
 use findings::{Findings, Fixes};
 
@@ -28,21 +30,28 @@ const USUAL_BROKERS: usize = 3;
 /// Runs all checks and prints the findings.
 ///
 /// # Errors
-/// `--print-topic`: Kafka's address is not given; or stdout can't be written.
+/// A setting is missing, invalid or contradicts another; or stdout can't be written.
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
-    let doctor = &validate::doctor(args, timeout(args, TIMEOUT)?)?;
-    if doctor.print_topic {
-        return print_topic(doctor);
+    let (timeout, config) = (timeout(args, TIMEOUT)?, &validate::doctor(args)?);
+    let (group, is_json) =
+        (Some(&*config.election.group).filter(|group| !group.is_empty()), args.flag("json")?.is_some());
+    if args.flag("print-topic")?.is_some() {
+        match group {
+            None => bail!("--group is required with --print-topic: the topic is named after it"),
+            Some(_) if is_json => bail!("--print-topic: can't be combined with --json: it prints commands for a shell"),
+            Some(_) => return print_topic(config, timeout),
+        }
     }
     let mut findings = Findings::default();
     let clock = clock::beside_hardware();
-    for warning in &doctor.candidate.warnings {
+    for warning in &config.warnings {
         findings.warn("options", warning, None);
     }
     // Before other threads start: they would inherit this thread's priority.
-    let has_enough = machine::examine(doctor, &mut findings);
+    let command = (!config.command.is_empty()).then(|| validate::find_command(args, config));
+    let has_enough = machine::examine(config, command, &mut findings);
     if has_enough {
-        kafka::examine(doctor, &mut findings);
+        kafka::examine(config, timeout, &mut findings);
     } else {
         // Without a thread or descriptor librdkafka aborts or blocks for ever.
         findings.skipped(
@@ -54,28 +63,19 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     // This is the last check, because a longer time gives a more exact result.
     machine::examine_clock_rate(&clock, &mut findings);
     let (have_failure, summary) = (findings.have_failure(), findings.summary());
-    if doctor.candidate.log.verbosity < 0 {
+    if config.log.verbosity < 0 {
         findings.keep_problems();
     }
-    let text = if doctor.json {
-        findings.json(read_at(), group(doctor))
-    } else {
-        findings.text(Style::of_stdout()) + &summary
-    };
+    let text = if is_json { findings.json(read_at(), group) } else { findings.text(Style::of_stdout()) + &summary };
     output::print(&text)?;
     Ok(if have_failure { FAILS } else { ExitStatus::Success })
 }
 
-fn group(doctor: &Doctor) -> Option<&str> {
-    doctor.has_group.then_some(doctor.candidate.election.group.as_str())
-}
-
 /// The commands that create the topics of this election.
-fn print_topic(doctor: &Doctor) -> Result<ExitStatus> {
-    let config = &doctor.candidate;
+fn print_topic(config: &Config, timeout: Duration) -> Result<ExitStatus> {
     let access = access(&config.client)?;
     let elections = config.elections();
-    let examination = match Examination::start(&access, Some(&elections.topic), doctor.timeout) {
+    let examination = match Examination::start(&access, Some(&elections.topic), timeout) {
         Ok(examination) => Some(examination),
         Err(unreachable) => {
             let why = unreachable.why;

@@ -18,7 +18,7 @@ use neli_proto::record::{LogRecord, MemberId, Offset};
 use super::findings::Findings;
 use crate::command::reading::{self, Following, Limit, SUFFIX, read_at};
 use crate::command::wording::counted;
-use crate::config::{Config, Doctor};
+use crate::config::Config;
 use crate::text::{roles_differ, span, spoken};
 
 /// So many of the last records of other topics are read, and all of the last minutes.
@@ -38,11 +38,10 @@ struct Group<'a> {
 }
 
 /// Checks the candidates, and waits for a heartbeat if there is a leader.
-pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings) {
-    let config = &doctor.candidate;
+pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findings: &mut Findings) {
     let (name, topic) = (&config.election.group, &config.election.topic);
     let read = reading::run(async {
-        let (own, limit) = (topic.clone(), Limit::of_each_answer(doctor.timeout));
+        let (own, limit) = (topic.clone(), Limit::of_each_answer(timeout));
         let mut following = Following::start(access, [topic.as_str()], move |name| name == own)?;
         let mut topics = Topics::new(FIRST_SPAN, MOST_ROLES);
         if let Some(why) = following.read_to_ends(&mut topics, limit).await?.into_iter().next() {
@@ -51,7 +50,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
         // By a clock that is ahead a leader seems silent.
         let may_be_led = |read| Group::of(name, read).elections.iter().any(|observer| observer.leader().is_some());
         let ahead_ms = if topics.topic(topic).is_some_and(may_be_led) {
-            broker_clock(&mut following, access, doctor.timeout).await?
+            broker_clock(&mut following, access, timeout).await?
         } else {
             None
         };
@@ -66,7 +65,7 @@ pub(super) fn examine(doctor: &Doctor, access: &Access, findings: &mut Findings)
         Ok((None, _)) => findings.skipped("candidates", "unknown: the topic does not exist"),
         Err(why) => findings.skipped("candidates", format!("unknown: {why}")),
     }
-    elsewhere(doctor, access, findings);
+    elsewhere(config, access, timeout, findings);
 }
 
 impl<'a> Group<'a> {
@@ -223,14 +222,14 @@ fn tell_clock(ahead_ms: Option<i64>, findings: &mut Findings) {
 }
 
 /// Candidates of the same group on other topics. Each topic has its own election, so two jobs run.
-fn elsewhere(doctor: &Doctor, access: &Access, findings: &mut Findings) {
+fn elsewhere(config: &Config, access: &Access, timeout: Duration, findings: &mut Findings) {
     let check = "other-topics";
-    let (name, own) = (&doctor.candidate.election.group, &doctor.candidate.election.topic);
+    let (name, own) = (&config.election.group, &config.election.topic);
     let read = reading::run(async {
         let own = own.clone();
         let mut following = Following::start(access, [], move |topic| topic != own && topic.ends_with(SUFFIX))?;
         let mut topics = Topics::new(SPAN_ELSEWHERE, MOST_ROLES);
-        let unread = following.read_to_ends(&mut topics, Limit::of_all(doctor.timeout)).await?;
+        let unread = following.read_to_ends(&mut topics, Limit::of_all(timeout)).await?;
         Ok((topics, unread))
     });
     let (topics, unread) = match read {

@@ -12,7 +12,7 @@ use super::topic::Look;
 use super::{candidates, topic_of_facts};
 use crate::command::reading::access;
 use crate::command::wording::counted;
-use crate::config::{Config, Doctor, EMBEDDED_BY_ADDRESS};
+use crate::config::{Config, EMBEDDED_BY_ADDRESS};
 use crate::exit::line_of;
 
 /// The assignor of neli-run's members of a consumer group.
@@ -24,15 +24,14 @@ const LONGEST_SESSION: &str = "group.max.session.timeout.ms";
 const MOST_MEMBERS: &str = "group.max.size";
 
 /// Checks Kafka.
-pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
-    let config = &doctor.candidate;
+pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Findings) {
     let access = match (access(&config.client), &config.client.brokers) {
         (Ok(access), _) => Access { refuses_embedded: Some(EMBEDDED_BY_ADDRESS), ..access },
         (Err(_), Brokers::Embedded) => return without_embedded_broker(findings),
         (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", line_of(&refusal), None),
     };
-    let topic = doctor.has_group.then_some(config.election.topic.as_str());
-    let examination = match Examination::start(&access, topic, doctor.timeout) {
+    let topic = Some(&*config.election.topic).filter(|topic| !topic.is_empty());
+    let examination = match Examination::start(&access, topic, timeout) {
         Ok(examination) => examination,
         Err(unreachable) => {
             not_reached(config, &access, &unreachable, findings);
@@ -42,7 +41,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
     reached(config, &access, Layer::Login, findings);
     let brokers = examination.brokers();
     findings.ok("brokers", format!("{brokers} up ({})", access.bootstrap));
-    if !doctor.has_group {
+    if topic.is_none() {
         return findings.skipped("topic", "not checked, nor the checks that follow: --group is not given");
     }
     let fixes = Fixes::of(&config.client, &access.bootstrap);
@@ -68,7 +67,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) {
             group_session(own, (time(SHORTEST_SESSION), time(LONGEST_SESSION)), claims_nothing, findings);
         }
     }
-    candidates::examine(doctor, &access, findings);
+    candidates::examine(config, &access, timeout, findings);
 }
 
 fn without_embedded_broker(findings: &mut Findings) {

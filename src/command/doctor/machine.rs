@@ -12,7 +12,7 @@ use nix::unistd::Pid;
 use tokio::runtime::Builder;
 
 use super::findings::Findings;
-use crate::config::{Config, Doctor, Listen};
+use crate::config::{Config, Listen};
 use crate::exit::line_of;
 use crate::process::cgroup::{self, Cgroup};
 use crate::process::limits::MemoryLimit;
@@ -24,11 +24,12 @@ use crate::{guard, http};
 /// With less memory than this, candidate and guard (12 MB) leave almost none for a job.
 const LITTLE_MEMORY: u64 = 32 << 20;
 
-/// Checks the machine; returns whether a Kafka client can run here. Must be called while there is only one thread.
-pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
+/// Checks the machine, and whether COMMAND was found, if there is one; returns whether a Kafka client can run here. Must be called while there is
+/// only one thread.
+pub(super) fn examine(config: &Config, command: Option<anyhow::Result<()>>, findings: &mut Findings) -> bool {
     lock(limits::can_memory_be_locked(), findings);
-    schedule(doctor, findings);
-    let open_files_of_http = doctor.candidate.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
+    schedule(config, findings);
+    let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
     let inherited = descriptors::open().map_or(0, |inherited| inherited.len());
     let more_files = open_files_of_http + limits::open_files_of_inherited(inherited);
     let limits = [
@@ -52,7 +53,7 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
     pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
     group(Cgroup::make().inspect(Cgroup::remove).is_ok(), cgroup::kills_without_one(), findings);
     limit(limits::memory(), findings);
-    let Config { listen: address, log, .. } = &doctor.candidate;
+    let Config { listen: address, log, .. } = config;
     if let Some(address) = address {
         listen(address, findings);
     }
@@ -60,10 +61,9 @@ pub(super) fn examine(doctor: &Doctor, findings: &mut Findings) -> bool {
         let checked = log::check_file(log).map_err(|error| line_of(&error));
         needed("log-file", checked, "the log's file can be opened", None, findings);
     }
-    match &doctor.command {
-        None => {}
-        Some(Ok(())) => findings.ok("command", "COMMAND is found and can be run"),
-        Some(Err(refusal)) => findings.fail("command", refusal.clone(), None),
+    if let Some(found) = command {
+        let found = found.map_err(|refusal| line_of(&refusal));
+        needed("command", found, "COMMAND is found and can be run", None, findings);
     }
     has_enough
 }
@@ -138,7 +138,7 @@ fn lock(can_be_locked: bool, findings: &mut Findings) {
 }
 
 /// The guard's priority, and a processor quota that may delay it without that priority.
-fn schedule(doctor: &Doctor, findings: &mut Findings) {
+fn schedule(config: &Config, findings: &mut Findings) {
     let quota = limits::longest_quota();
     let is_real_time = match attributes::take_priority() {
         Ok(priority) => priority.guard_is_real_time,
@@ -154,8 +154,8 @@ fn schedule(doctor: &Doctor, findings: &mut Findings) {
         };
         return findings.ok("cpu-quota", quota);
     }
-    let timings = &doctor.candidate.timings;
-    let (margin, warning, refusal) = match doctor.candidate.with_wider_kill_margin(quota.as_ref()) {
+    let timings = &config.timings;
+    let (margin, warning, refusal) = match config.with_wider_kill_margin(quota.as_ref()) {
         Ok((timings, warning)) => (timings.kill_margin, warning, None),
         Err(refusal) => (timings.kill_margin, None, Some(line_of(&refusal))),
     };
