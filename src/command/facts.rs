@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use jiff::tz::TimeZone;
 use neli_kafka::{Access, ElectionId, FactsTopic};
-use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs, may_have_facts, record_key};
+use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs};
 use neli_proto::leadership::{Leader, Leadership, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{PastLeader, PastTerm, TermEnd};
@@ -121,7 +121,7 @@ pub(super) fn last_run(access: &Access, election: &ElectionId) -> impl Future<Ou
     async move {
         let mut last = None;
         let handle_record = |_, _: &_, record: LogRecord| {
-            let is_own = record.key.is_some_and(|own| is_of(&key, &own));
+            let is_own = record.key.is_some_and(|own| election_of(&own) == Some(&*key));
             if let Some(fact) = record.value.filter(|_| is_own).and_then(|value| Fact::parse(&value)) {
                 last = Some(LastRun::after(last.take(), fact));
             }
@@ -208,22 +208,14 @@ impl LastRun {
     }
 }
 
-/// Whether a fact under `key` is one of this election's. A group with `/` in its name has no facts: a record with such a key belongs to
-/// another group.
-fn is_of(election: &str, key: &[u8]) -> bool {
-    let windows = Place::ALL.map(|place| record_key(election, None, place));
-    let has_facts = election.rsplit_once('/').is_some_and(|(group, _)| may_have_facts(group));
-    let Some(rest) = key.strip_prefix(election.as_bytes()).filter(|_| has_facts) else { return false };
-    windows.iter().any(|own| own.as_bytes() == key) || rest.strip_prefix(b"/").is_some_and(|key| !key.contains(&b'/'))
-}
-
-/// The key of the election that a fact under `key` is of. As no group with facts has `/` in its name, it is what stands before the second one.
+/// The key of the election that a fact under `key` is of. As no group with facts has `/` in its name, nor has a written KEY, it is what stands before
+/// the second one.
 pub(super) fn election_of(key: &[u8]) -> Option<&str> {
     let key = std::str::from_utf8(key).ok()?;
     let (group, rest) = key.split_once('/')?;
-    let role = rest.split('/').next()?;
+    let (role, once) = rest.split_once('/').unwrap_or((rest, ""));
     let role = role.strip_suffix("%attempt").or_else(|| role.strip_suffix("%forgotten")).unwrap_or(role);
-    Some(&key[..group.len() + 1 + role.len()])
+    (!once.contains('/')).then(|| &key[..group.len() + 1 + role.len()])
 }
 
 /// The row about a run: its label and its text.
@@ -343,8 +335,8 @@ mod tests {
     #[test]
     fn a_fact_is_its_election_s() {
         let own = ["g/0", "g/0%attempt", "g/0%forgotten", "g/0/v1", "g/0/v1%attempt", "g/0/v1%forgotten"];
-        assert!(own.iter().all(|key| is_of("g/0", key.as_bytes())));
-        assert!(!is_of("a/0/0", b"a/0/0"), "that is of KEY 0 of group a");
-        assert!(!["g/1", "g/01", "g/0/1/v1", "other"].iter().any(|key| is_of("g/0", key.as_bytes())));
+        assert!(own.iter().all(|key| election_of(key.as_bytes()) == Some("g/0")));
+        assert_eq!(election_of(b"a/0/0"), Some("a/0"), "that is of KEY 0 of group a");
+        assert!(!["g/1", "g/01", "g/0/1/v1", "other"].iter().any(|key| election_of(key.as_bytes()) == Some("g/0")));
     }
 }
