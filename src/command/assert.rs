@@ -17,7 +17,7 @@ use crate::cli::validate::duration;
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output;
 use crate::command::reading::{self, read_at};
-use crate::command::request::see_only;
+use crate::command::request::see;
 use crate::config::job_variables;
 use crate::exit::{ExitStatus, NoAnswer, line_of, status_of, with_status};
 use crate::guard::lease;
@@ -170,7 +170,7 @@ fn has_another_clock(assert: &Assert) -> bool {
 fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
     let seen = reading::run(async {
         let access = reading::access(&look.client)?;
-        see_only(&access, look, "--role says of which the term is").await
+        see(&access, look, Some("--role says of which the term is")).await
     });
     let by = "journal";
     let observation = match seen {

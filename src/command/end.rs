@@ -8,10 +8,10 @@ use neli_proto::record::{Body, What};
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::TIMEOUT;
-use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
+use crate::command::reading::{self, Observation, Seen, read_at};
 use crate::command::request::{
     Answer, Appended, Ask, HEARD_WITHIN, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, ask_candidates, is_answered_yes,
-    operator, request,
+    operator, request, see,
 };
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
@@ -37,15 +37,9 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 async fn ending(end: &Ask) -> Result<Vec<Answer>> {
     let Ask { look, all_roles, is_confirmed, force, reason } = end;
     let access = reading::access(&look.client)?;
-    let read = async {
-        let found = FoundElections::find(&access, look, |_| {}).await?;
-        if !all_roles {
-            found.one("--role says which is to be ended, and --all-roles ends them all")?;
-        }
-        // The election is read even with `--force`: if the topic does not exist, there is nothing to end.
-        Observation::of_leaders(&access, found, look.timeout).await
-    };
-    let mut observation = match read.await {
+    let only_one = (!all_roles).then_some("--role says which is to be ended, and --all-roles ends them all");
+    // It is read even with `--force`: if the topic does not exist, there is nothing to end.
+    let mut observation = match see(&access, look, only_one).await {
         Ok(read) => read,
         Err(error) => return Ok(vec![not_ended(&look.election, NO_ANSWER, error.downcast::<NoAnswer>()?.0)]),
     };

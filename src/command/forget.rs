@@ -14,7 +14,7 @@ use crate::command::facts::{self, Recorded};
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Seen};
 use crate::command::request::{
-    Answer, Appended, Ask, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, append, is_answered_yes, operator, see_only,
+    Answer, Appended, Ask, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, append, is_answered_yes, operator, see,
 };
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
@@ -61,7 +61,7 @@ fn key(args: &ParsedArgs) -> Result<Option<String>> {
 async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result<(Outcome, String)> {
     let Ask { look, force, is_confirmed, .. } = forget;
     let access = reading::access(&look.client)?;
-    let observation = match see_only(&access, look, "--role says which is meant").await {
+    let observation = match see(&access, look, Some("--role says which is meant")).await {
         Ok(observation) => observation,
         Err(error) => {
             let NoAnswer(why) = error.downcast()?;

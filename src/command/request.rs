@@ -129,10 +129,13 @@ pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> 
     if errors.is_empty() { Ok(status) } else { Err(with_status(status, errors.join("; "))) }
 }
 
-/// Reads the election of a group that has one role, or the one of `--role`, with its candidates' hellos.
-pub(super) async fn see_only(access: &Access, look: &Look, otherwise: &str) -> Result<Observation> {
+/// Reads the election of `--role`, or those of all roles, with their candidates' hellos. `only_one`: there must be one, and this says what is to be
+/// given otherwise.
+pub(super) async fn see(access: &Access, look: &Look, only_one: Option<&str>) -> Result<Observation> {
     let found = FoundElections::find(access, look, |_| {}).await?;
-    found.one(otherwise)?;
+    if let Some(otherwise) = only_one {
+        found.one(otherwise)?;
+    }
     Observation::of_leaders(access, found, look.timeout).await
 }
 

@@ -18,7 +18,7 @@ use crate::cli::validate::candidate_name;
 use crate::command::look::{LONG_TIMEOUT, Look};
 use crate::command::reading::{self, FoundElections, Observation, read_at};
 use crate::command::request::{
-    Answer, Appended, Ask, HEARD_WITHIN, Outcome, answered, ask_candidates, operator, request,
+    Answer, Appended, Ask, HEARD_WITHIN, Outcome, answered, ask_candidates, operator, request, see,
 };
 use crate::command::wording::{counted, named};
 use crate::exit::{ExitStatus, NoAnswer, line_of};
@@ -240,11 +240,7 @@ async fn none_has_room(access: &Access, look: &Look, standbys: &[Standby<'_>]) -
     let limits = standbys.iter().map(|standby| Some((standby.candidate.shown(), standby.candidate.max_roles()?)));
     let Some(limits) = limits.collect::<Option<Vec<(&str, u32)>>>() else { return Ok(None) };
     let of_all = Look { election: ElectionId { role_name: None, ..look.election.clone() }, ..look.clone() };
-    let read = async {
-        let found = FoundElections::find(access, &of_all, |_| {}).await?;
-        Observation::of_leaders(access, found, look.timeout).await
-    };
-    let all = match read.await {
+    let all = match see(access, &of_all, None).await {
         Ok(all) => all,
         Err(error) => {
             let (why, names) = (error.downcast::<NoAnswer>()?.0, limits.iter().map(|(name, _)| *name));

@@ -9,7 +9,7 @@ use crate::command::facts::{self, Recorded, learn_release, unreadable};
 use crate::command::look::Look;
 use crate::command::output;
 use crate::command::reading;
-use crate::command::request::see_only;
+use crate::command::request::see;
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::json::{election as head, joined, run};
@@ -37,7 +37,7 @@ const fn state(recorded: Option<Recorded<'_>>) -> &'static str {
 pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
     let (election, known) = reading::run(async {
         let access = reading::access(&look.client)?;
-        let observation = match see_only(&access, look, "--role says which is meant").await {
+        let observation = match see(&access, look, Some("--role says which is meant")).await {
             Ok(observation) => observation,
             Err(error) => return Ok((look.election.clone(), Err(error.downcast::<NoAnswer>()?.0))),
         };
