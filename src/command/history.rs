@@ -60,15 +60,18 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
             .with_context(|| path.shown())?;
     }
     let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
+    let role_of = |one: &Shown<'_>| one_line(&one.seen.election.label());
     let report_of = |one: &Shown<'_>| {
-        let role = if is_one { String::new() } else { format!("{}: ", one_line(&one.seen.election.label())) };
+        let role = if is_one { String::new() } else { format!("{}: ", role_of(one)) };
         role + &report(&one.rows, &one.findings, one.is_one_clock, style)
     };
-    let text = match (look.json, check, shown.as_slice()) {
-        (true, _, all) => all.iter().map(lines).collect(),
-        (false, true, all) => all.iter().map(report_of).collect(),
-        (false, false, [one]) => table(&one.rows, one.at.wall_ms, style),
-        (false, false, all) => table_of_roles(all, style),
+    let text = match (look.json, check) {
+        (true, _) => shown.iter().map(lines).collect(),
+        (false, true) => shown.iter().map(report_of).collect(),
+        (false, false) => {
+            let roles = shown.iter().map(|one| (role_of(one), &*one.rows, one.at.wall_ms));
+            table(&roles.collect::<Vec<_>>(), style)
+        }
     };
     output::print(&text)?;
     Ok(if shown.iter().any(Shown::is_violated) { VIOLATED } else { ExitStatus::Success })
@@ -201,35 +204,27 @@ pub(super) fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> 
     rows.filter(is_shown).map(|(row, _)| row).collect()
 }
 
-pub(super) const HEAD: [&str; 6] = ["TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
+pub(super) const HEAD: [&str; 7] = ["ROLE", "TERM", "LEADER", "FROM", "LED FOR", "GAP", "END"];
 
-/// One line per term.
-fn table(rows: &[Row<'_>], at_ms: u64, style: Style) -> String {
-    if rows.is_empty() {
-        return "no terms\n".to_owned();
-    }
-    columns(HEAD, &rows.iter().map(|row| cells(row, at_ms)).collect::<Vec<_>>(), style)
-}
-
-/// One line per term of each role.
-fn table_of_roles(shown: &[Shown<'_>], style: Style) -> String {
-    if shown.iter().all(|one| one.rows.is_empty()) {
-        return table(&[], 0, style);
-    }
-    let [term, leader, from, led, gap, end] = HEAD;
-    let of_role = |one: &Shown<'_>| {
-        let role = one_line(&one.seen.election.label());
-        let rows = one.rows.iter().map(|row| cells(row, one.at.wall_ms));
-        let rows = rows.map(|[term, leader, from, led, gap, end]| [role.clone(), term, leader, from, led, gap, end]);
-        rows.collect::<Vec<_>>()
+/// One line per term of each role, which it names if there are several.
+fn table(roles: &[(String, &[Row<'_>], u64)], style: Style) -> String {
+    let of_role = |(role, rows, at_ms): &(String, &[Row<'_>], u64)| {
+        rows.iter().map(|row| cells(role, row, *at_ms)).collect::<Vec<_>>()
     };
-    columns(["ROLE", term, leader, from, led, gap, end], &shown.iter().flat_map(of_role).collect::<Vec<_>>(), style)
+    let rows: Vec<[String; 7]> = roles.iter().flat_map(of_role).collect();
+    let [_, head @ ..] = HEAD;
+    match roles {
+        _ if rows.is_empty() => "no terms\n".to_owned(),
+        [_] => columns(head, &rows.into_iter().map(|[_, cells @ ..]| cells).collect::<Vec<_>>(), style),
+        _ => columns(HEAD, &rows, style),
+    }
 }
 
 /// The cells of a term below [`HEAD`].
-pub(super) fn cells(row: &Row<'_>, at_ms: u64) -> [String; 6] {
+pub(super) fn cells(role: &str, row: &Row<'_>, at_ms: u64) -> [String; 7] {
     let unknown = || "-".to_owned();
     [
+        role.to_owned(),
         row.past.term.to_string(),
         one_line(row.past.shown()),
         row.past.from_ms.map_or_else(unknown, date),

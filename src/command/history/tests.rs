@@ -32,7 +32,7 @@ fn a_death_is_shown_from_the_last_heartbeat_and_an_outage_up_to_now() {
     let first = (false, format!("{silent} 40s before the next claim"));
     let second = (true, format!("{silent} 108s ago"));
     assert_eq!(shown, [first, second]);
-    let table = table(&rows, AT.wall_ms, Style { is_coloured: false, columns: None });
+    let table = table(&[("0".to_owned(), &rows, AT.wall_ms)], Style { is_coloured: false, columns: None });
     assert!(table.contains("  0ms or more  up to 40s  "), "{table}");
     assert!(table.contains("  0ms or more  up to 108s, and on  "), "{table}");
     let report = report(&rows, &history.findings(AT), true, Style { is_coloured: false, columns: None });

@@ -300,8 +300,8 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         "<h3>Terms</h3>\n<div class=\"drawing\">{}</div>",
         draw(&shown.found.place().to_string(), &terms, 0..at.wall_ms)
     );
-    let plain = |cells: [String; 6]| cells.iter().map(|cell| (html(cell), false)).collect();
-    table(page, &HEAD, terms.iter().rev().map(|term| plain(cells(term, at.wall_ms))));
+    let plain = |[_, cells @ ..]: [String; 7]| cells.iter().map(|cell| (html(cell), false)).collect();
+    table(page, &HEAD[1..], terms.iter().rev().map(|term| plain(cells("", term, at.wall_ms))));
     page.push_str("<h3>Last changes</h3>\n<ol reversed>\n");
     for (ms, what) in shown.notes.iter().flat_map(|notes| notes.changes.iter().rev()) {
         let _ = writeln!(page, "<li>{} {}</li>", date(*ms), html(what));
