@@ -1,7 +1,5 @@
 //! `end`: ends an election.
 
-use std::io::{self, IsTerminal};
-
 use anyhow::Result;
 use neli_kafka::ElectionId;
 use neli_proto::record::{Body, What};
@@ -10,8 +8,8 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Observation, Seen, read_at};
 use crate::command::request::{
-    Answer, Appended, Ask, HEARD_WITHIN, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, ask_candidates, is_answered_yes,
-    operator, request, see,
+    Answer, Appended, Ask, HEARD_WITHIN, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, ask_candidates, operator,
+    request, see,
 };
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
@@ -35,7 +33,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 
 /// Ends the elections.
 async fn ending(end: &Ask) -> Result<Vec<Answer>> {
-    let Ask { look, all_roles, is_confirmed, force, reason } = end;
+    let Ask { look, all_roles, force, reason, .. } = end;
     let access = reading::access(&look.client)?;
     let only_one = (!all_roles).then_some("--role says which is to be ended, and --all-roles ends them all");
     // It is read even with `--force`: if the topic does not exist, there is nothing to end.
@@ -57,7 +55,7 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
             None => wanted.push(seen),
         }
     }
-    if !is_confirmed && io::stdin().is_terminal() && !wanted.is_empty() && !is_wanted(&wanted, candidates) {
+    if !wanted.is_empty() && !end.is_wanted(|| question(&wanted, candidates)) {
         let not = |seen: &Seen<'_>| not_ended(seen.election, NOT_CONFIRMED, "it was not confirmed".to_owned());
         endings.extend(wanted.iter().map(not));
         wanted.clear();
@@ -119,8 +117,8 @@ const fn consequence(is_one_of_many: bool) -> &'static str {
     }
 }
 
-/// Asks the user on the terminal.
-fn is_wanted(wanted: &[Seen<'_>], candidates: &str) -> bool {
+/// What the user is asked.
+fn question(wanted: &[Seen<'_>], candidates: &str) -> String {
     let at = read_at();
     let state = |seen: &Seen<'_>| {
         let standbys = match seen.observer().standbys(at).len() {
@@ -133,9 +131,9 @@ fn is_wanted(wanted: &[Seen<'_>], candidates: &str) -> bool {
     };
     let states: Vec<String> = wanted.iter().map(state).collect();
     let (it_is, this) = if wanted.len() == 1 { ("it is", "this election") } else { ("they are", "these elections") };
-    is_answered_yes(&format!(
+    format!(
         "{} If {it_is} ended, {candidates}. First stop what starts candidates again (systemd's Restart=always, Kubernetes), or they stand for \
          election again.\nEnd {this}? [y/N] ",
         states.join("\n")
-    ))
+    )
 }

@@ -1,7 +1,5 @@
 //! `forget`: lets a key, or the newest window, run again.
 
-use std::io::{self, IsTerminal};
-
 use anyhow::{Result, bail};
 use neli_kafka::{ElectionId, FactsTopic, clock};
 use neli_proto::fact::{Account, Fact, Facts, Outcome as RunOutcome, Place, Runs, UNREADABLE};
@@ -14,7 +12,7 @@ use crate::command::facts::{self, Recorded};
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Seen};
 use crate::command::request::{
-    Answer, Appended, Ask, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, append, is_answered_yes, operator, see,
+    Answer, Appended, Ask, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, append, operator, see,
 };
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, NoAnswer};
@@ -59,7 +57,7 @@ fn key(args: &ParsedArgs) -> Result<Option<String>> {
 
 /// What was done, in a sentence. Notes the election and the key, once they are known.
 async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result<(Outcome, String)> {
-    let Ask { look, force, is_confirmed, .. } = forget;
+    let Ask { look, force, .. } = forget;
     let access = reading::access(&look.client)?;
     let observation = match see(&access, look, Some("--role says which is meant")).await {
         Ok(observation) => observation,
@@ -102,7 +100,7 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     // If no window could be read, the message can't contain one.
     let is_named = !fact.key.is_empty();
     answer.key = json!({ "key": is_named.then_some(&fact.key) });
-    if !is_confirmed && io::stdin().is_terminal() && !is_wanted(&answer.election, &fact, recorded) {
+    if !forget.is_wanted(|| question(&answer.election, &fact, recorded)) {
         return Ok((NOT_CONFIRMED, format!("{} was not forgotten: it was not confirmed", fact.key)));
     }
     let tombstones = unreadable.iter().map(|place| (topic.key_at(*place), None));
@@ -142,16 +140,16 @@ fn consequence(fact: &Fact) -> &'static str {
     }
 }
 
-/// Asks the user on the terminal.
-fn is_wanted(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> bool {
+/// What the user is asked.
+fn question(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> String {
     let shown = recorded
         .map_or_else(|| format!("{}: nothing is recorded", fact.key), |fact| facts::row(fact, clock::wall_ms()).1);
-    is_answered_yes(&format!(
+    format!(
         "{}: {}. If it is forgotten, {}.\nForget it? [y/N] ",
         one_line(&named(election)),
         one_line(&shown),
         consequence(fact)
-    ))
+    )
 }
 
 /// The record: facts about runs whose claims are before the journal's present end no longer count.

@@ -1,6 +1,6 @@
 //! The requests that an operator writes into the journal: `resign` and `end`.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
@@ -41,7 +41,7 @@ pub(super) struct Ask {
     /// `--all-roles`: the elections of all roles of the group.
     pub(super) all_roles: bool,
     /// `--yes`: do not ask for confirmation.
-    pub(super) is_confirmed: bool,
+    is_confirmed: bool,
     /// `--force`: even if it would have no effect, or may do harm.
     pub(super) force: bool,
     /// `--reason`.
@@ -62,6 +62,18 @@ impl Ask {
             look.election.role_name = None;
         }
         Ok(Self { look, all_roles: all.is_some(), is_confirmed, force, reason })
+    }
+
+    /// Whether it is to be done: without `--yes` a user at a terminal is asked this question.
+    pub(super) fn is_wanted(&self, question: impl FnOnce() -> String) -> bool {
+        if self.is_confirmed || !io::stdin().is_terminal() {
+            return true;
+        }
+        let mut answer = String::new();
+        let is_asked = io::stderr().write_all(question().as_bytes()).is_ok();
+        is_asked
+            && io::stdin().lock().read_line(&mut answer).is_ok()
+            && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
     }
 }
 
@@ -159,15 +171,6 @@ pub(super) async fn ask_candidates(
             return Ok(false);
         }
     }
-}
-
-/// Asks a question on the terminal, and returns whether the user answers yes.
-pub(super) fn is_answered_yes(question: &str) -> bool {
-    let mut answer = String::new();
-    let is_asked = io::stderr().write_all(question.as_bytes()).is_ok();
-    is_asked
-        && io::stdin().lock().read_line(&mut answer).is_ok()
-        && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
 /// Whether Kafka has accepted a record in time.
