@@ -19,7 +19,7 @@ use crate::command::facts::{LastRun, last_run, may_go_on};
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, FoundElections, Observation, Seen, read_at, warn_of_clock};
-use crate::command::wording::{counted, date, groups, leadership_in_table, named, with_room};
+use crate::command::wording::{counted, date, groups, leadership_in_table, led_of, named, with_room};
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence, state};
 use crate::report::json::{election, ended, joined, leaders_hello, member, release, run, runs, standbys};
@@ -149,19 +149,8 @@ fn group<'a>(all: &'a [Snapshot<'_>]) -> &'a str {
 
 /// The first line above the table of several roles.
 fn head(all: &[Snapshot<'_>]) -> Page {
-    let led = all.iter().filter(|snapshot| snapshot.status().0 == LED).count();
-    let tone = if led == all.len() {
-        Tone::Good
-    } else if all.iter().all(|snapshot| snapshot.status().0 != VACANT) {
-        Tone::Unknown
-    } else {
-        Tone::Bad
-    };
-    let led = if led == all.len() {
-        format!("all {led} roles are led")
-    } else {
-        format!("{led} of {} roles are led", all.len())
-    };
+    let of = |status| all.iter().filter(|snapshot| snapshot.status().0 == status).count();
+    let (led, tone) = led_of("role", all.len(), of(LED), 0, of(VACANT));
     Page::new(tone, &format!("{}: {led}; --role shows one of them", group(all)))
 }
 

@@ -8,6 +8,7 @@ use neli_proto::leadership::{Job, Leader, Leadership};
 use neli_proto::observer::{Change, NoRoom, Observer, Silence};
 use neli_proto::record::{JobState, What};
 
+use crate::command::output::Tone;
 use crate::report::election::{how_released, sentence};
 pub(super) use crate::text::{counted, date, time_of_day};
 use crate::text::{span, spoken};
@@ -51,6 +52,17 @@ pub(super) fn leadership_in_table(current: Leadership<'_>) -> String {
         format!("{} leads, heartbeat {} ago", leader.shown(), span(age))
     } else {
         sentence(current)
+    }
+}
+
+/// How many of these elections or roles are led; of the others so many are `done`, with nobody who has to lead, and so many `vacant`.
+pub(super) fn led_of(what: &str, count: usize, led: usize, done: usize, vacant: usize) -> (String, Tone) {
+    let all = counted(count as u64, what);
+    match count {
+        1 if led == 1 => (format!("the {what} is led"), Tone::Good),
+        _ if led == count => (format!("all {all} are led"), Tone::Good),
+        _ if led + done == count => (format!("{led} of {all} are led, {done} done"), Tone::Good),
+        _ => (format!("{led} of {all} are led"), if vacant > 0 { Tone::Bad } else { Tone::Unknown }),
     }
 }
 

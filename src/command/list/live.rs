@@ -12,7 +12,7 @@ use neli_proto::time::Time;
 use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
 use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told};
-use crate::command::wording::{self, counted, leadership_in_table};
+use crate::command::wording::{self, leadership_in_table, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
 use crate::text::{json, one_line, timestamp};
@@ -292,13 +292,7 @@ fn name(topic: &str, place: &Place) -> String {
 /// How many of the elections are led, of one at least.
 fn summary(rows: &[Row]) -> (String, Tone) {
     let of = |rank: Rank| rows.iter().filter(|row| row.rank == rank).count();
-    let (led, done, all) = (of(Rank::Led), of(Rank::Done), counted(rows.len() as u64, "election"));
-    match rows.len() {
-        1 if led == 1 => ("the election is led".to_owned(), Tone::Good),
-        count if led == count => (format!("all {all} are led"), Tone::Good),
-        count if led + done == count => (format!("{led} of {all} are led, {done} done"), Tone::Good),
-        _ => (format!("{led} of {all} are led"), if of(Rank::Vacant) > 0 { Tone::Bad } else { Tone::Unknown }),
-    }
+    led_of("election", rows.len(), of(Rank::Led), of(Rank::Done), of(Rank::Vacant))
 }
 
 /// The head, a line for each election with the most urgent ones first, how many found no room, and the last line.
