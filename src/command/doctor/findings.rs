@@ -138,7 +138,7 @@ pub(super) fn page_of(look: impl FnOnce(&mut Findings)) -> String {
 
 /// The user and the address that these commands need.
 pub(super) struct Fixes {
-    bootstrap: String,
+    pub(super) bootstrap: String,
     /// The user as access rules name it.
     principal: String,
     /// Whether Kafka's tools need a configuration for login or TLS.

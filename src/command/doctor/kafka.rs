@@ -46,10 +46,7 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
     }
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
-        let look = |elections, facts| {
-            let (examination, fixes, bootstrap) = (&examination, &fixes, &access.bootstrap);
-            Look { elections, facts, examination, fixes, config, bootstrap }
-        };
+        let look = |elections, facts| Look { elections, facts, examination: &examination, fixes: &fixes, config };
         let replicas = look(config.elections(), None).examine(findings);
         if let Some((elections, facts)) = topic_of_facts(config) {
             look(elections, Some(facts)).examine(findings);

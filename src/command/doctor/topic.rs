@@ -23,7 +23,6 @@ pub(super) struct Look<'a> {
     pub(super) examination: &'a Examination,
     pub(super) fixes: &'a Fixes,
     pub(super) config: &'a Config,
-    pub(super) bootstrap: &'a str,
 }
 
 impl Look<'_> {
@@ -141,7 +140,7 @@ impl Look<'_> {
     /// Checks R0 against the topic's settings, and gives the right values.
     fn settings(&self, facts: &TopicFacts, findings: &mut Findings) {
         let name = &self.elections.topic;
-        let place = JudgedPartition { bootstrap: self.bootstrap, topic: name, partition: 0 };
+        let place = JudgedPartition { bootstrap: &self.fixes.bootstrap, topic: name, partition: 0 };
         let (refusals, risks) = match self.facts {
             None => {
                 let refusals = facts.settings.as_ref().map(topic::refusals).unwrap_or_default();
