@@ -25,96 +25,89 @@ pub(crate) const fn counter<V: Copy>(name: &'static str, help: &'static str, val
     Metric { name, kind: "counter", help, value }
 }
 
-/// Without a value the role has no line.
-type OfRole = fn(&RoleSnapshot, At) -> Option<f64>;
-
-/// When the metrics are asked for, and whether Kafka answers then.
-#[derive(Clone, Copy)]
-struct At {
-    now: Time,
-    is_answered: bool,
-}
+/// The value when the metrics are asked for, by whether Kafka answers then. Without one the role has no line.
+type OfRole = fn(&RoleSnapshot, Time, bool) -> Option<f64>;
 
 const OF_ROLES: [Metric<OfRole>; 18] = [
     gauge(
         "neli_leader",
         "Whether this process leads: 1 or 0. 0 from the end of its lease on, also if the main loop hangs.",
-        |role, at| Some(flag(role.leads(at.now))),
+        |role, now, _| Some(flag(role.leads(now))),
     ),
     gauge(
         "neli_led",
         "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats.",
-        |role, at| Some(flag(role.status.is_led(at.now, at.is_answered))),
+        |role, now, is_answered| Some(flag(role.status.is_led(now, is_answered))),
     ),
     gauge(
         "neli_term",
         "The term (the offset of its claim) of the leader, or of the last release. Missing if none is known.",
-        |role, _| u64::try_from(role.status.term()?).ok().map(number),
+        |role, _, _| u64::try_from(role.status.term()?).ok().map(number),
     ),
     gauge(
         "neli_lease_remaining_seconds",
         "Time that is left of this process's own lease; 0 if it holds none.",
-        |role, at| Some(role.lease_left(at.now).as_secs_f64()),
+        |role, now, _| Some(role.lease_left(now).as_secs_f64()),
     ),
     gauge(
         "neli_heartbeat_age_seconds",
         "Time since this process read the last record of the leader, also if the leader has fallen silent. Missing without a leader.",
-        |role, at| role.status.leader().map(|leader| at.now.since(leader.last_record.read).as_secs_f64()),
+        |role, now, _| role.status.leader().map(|leader| now.since(leader.last_record.read).as_secs_f64()),
     ),
     gauge(
         "neli_standbys",
         "Number of candidates that stand by, this process among them, by their hellos of the last 75 s.",
-        |role, at| Some(number(role.standbys(at.now))),
+        |role, now, _| Some(number(role.standbys(now))),
     ),
-    gauge("neli_job_running", "1 if the job's main process runs here, else 0.", |role, _| {
+    gauge("neli_job_running", "1 if the job's main process runs here, else 0.", |role, _, _| {
         Some(flag(role.has_running_job()))
     }),
     counter(
         "neli_transitions_total",
         "Terms of any leader that have begun since this process began to listen.",
-        |role, _| Some(number(role.status.counts.terms)),
+        |role, _, _| Some(number(role.status.counts.terms)),
     ),
     counter(
         "neli_void_claims_total",
         "Claims of any candidate that came too late, since this process began to listen.",
-        |role, _| Some(number(role.status.counts.void_claims)),
+        |role, _, _| Some(number(role.status.counts.void_claims)),
     ),
     counter(
         "neli_fences_total",
         "Leads of this process that ended with a fence: the right to run was over, and the job was killed for it.",
-        |role, _| Some(number(role.tally.fences)),
+        |role, _, _| Some(number(role.tally.fences)),
     ),
     counter(
         "neli_restarts_total",
         "Runs of the job that followed another run in the same term (--restart).",
-        |role, _| Some(number(role.tally.restarts)),
+        |role, _, _| Some(number(role.tally.restarts)),
     ),
     counter(
         "neli_recorded_runs_total",
         "Runs of --once, --window or --schedule that have ended, as recorded by all processes. This and the next ones: of the leader.",
-        |role, at| Some(number(role.known_runs(at.now)?.runs.account.runs)),
+        |role, now, _| Some(number(role.known_runs(now)?.runs.account.runs)),
     ),
-    counter("neli_recorded_failures_total", "Those of them that have failed.", |role, at| {
-        Some(number(role.known_runs(at.now)?.runs.account.failures))
+    counter("neli_recorded_failures_total", "Those of them that have failed.", |role, now, _| {
+        Some(number(role.known_runs(now)?.runs.account.failures))
     }),
-    gauge("neli_last_run_failed", "1 if the last recorded run has failed, else 0.", |role, at| {
-        Some(flag(role.known_runs(at.now)?.runs.last.as_ref()?.outcome == Outcome::Failed))
+    gauge("neli_last_run_failed", "1 if the last recorded run has failed, else 0.", |role, now, _| {
+        Some(flag(role.known_runs(now)?.runs.last.as_ref()?.outcome == Outcome::Failed))
     }),
     gauge(
         "neli_last_run_exit_status",
         "The job's status in the last recorded run; 128 + n if signal n killed it.",
-        |role, at| role.known_runs(at.now)?.runs.last.as_ref()?.exit.map(f64::from),
+        |role, now, _| role.known_runs(now)?.runs.last.as_ref()?.exit.map(f64::from),
     ),
     gauge(
         "neli_last_success_timestamp_seconds",
         "When the last success was recorded, by the clock of its machine.",
-        |role, at| role.known_runs(at.now)?.runs.account.success.as_ref()?.at_ms.map(seconds),
+        |role, now, _| role.known_runs(now)?.runs.account.success.as_ref()?.at_ms.map(seconds),
     ),
-    gauge("neli_next_window_timestamp_seconds", "When the next window begins.", |role, at| {
-        role.known_runs(at.now)?.next_window_ms.map(seconds)
+    gauge("neli_next_window_timestamp_seconds", "When the next window begins.", |role, now, _| {
+        role.known_runs(now)?.next_window_ms.map(seconds)
     }),
-    gauge("neli_success_due_timestamp_seconds", "When two windows have passed without a success.", |role, at| {
-        role.known_runs(at.now)?.success_due_ms.map(seconds)
+    gauge("neli_success_due_timestamp_seconds", "When two windows have passed without a success.", |role, now, _| {
+        role.known_runs(now)?.success_due_ms.map(seconds)
     }),
 ];
 
@@ -122,7 +115,6 @@ const OF_ROLES: [Metric<OfRole>; 18] = [
 pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     let Snapshot { about, kafka, .. } = snapshot;
     let (mut page, group) = (Page::default(), label("group", &about.group));
-    let at = At { now, is_answered: kafka.answers() };
     let (version, elector) = (env!("CARGO_PKG_VERSION"), about.elector);
     let info = [("topic", &*about.topic), ("name", &about.name), ("version", version), ("elector", elector)];
     let info = info.map(|(name, value)| format!(",{}", label(name, value))).concat();
@@ -145,7 +137,7 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     for Metric { name, kind, help, value } in OF_ROLES {
         page.head(name, kind, help);
         for (labels, role) in &roles {
-            if let Some(value) = value(role, at) {
+            if let Some(value) = value(role, now, kafka.answers()) {
                 page.line(name, labels, value);
             }
         }
