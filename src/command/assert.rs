@@ -168,10 +168,7 @@ fn has_another_clock(assert: &Assert) -> bool {
 
 /// By the journal, from outside.
 fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
-    let seen = reading::run(async {
-        let access = reading::access(&look.client)?;
-        see(&access, look, Some("--role says of which the term is")).await
-    });
+    let seen = reading::run(see(look, Some("--role says of which the term is")));
     let by = "journal";
     let observation = match seen {
         Ok(observation) => observation,

@@ -8,9 +8,9 @@ use neli_kafka::{Elections, Examination, FactsSettings, NewTopic, clock, facts_t
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate;
-use crate::command::look::{TIMEOUT, timeout};
+use crate::command::look::{TIMEOUT, access_of, timeout};
 use crate::command::output::{self, Style};
-use crate::command::reading::{access, read_at};
+use crate::command::reading::read_at;
 use crate::config::Config;
 use crate::exit::ExitStatus;
 use findings::{Findings, Fixes};
@@ -73,7 +73,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 
 /// The commands that create the topics of this election.
 fn print_topic(config: &Config, timeout: Duration) -> Result<ExitStatus> {
-    let access = access(&config.client)?;
+    let access = access_of(&config.client)?;
     let elections = config.elections();
     let examination = match Examination::start(&access, Some(&elections.topic), timeout) {
         Ok(examination) => Some(examination),

@@ -34,10 +34,9 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 /// Ends the elections.
 async fn ending(end: &Ask) -> Result<Vec<Answer>> {
     let Ask { look, all_roles, force, reason, .. } = end;
-    let access = reading::access(&look.client)?;
     let only_one = (!all_roles).then_some("--role says which is to be ended, and --all-roles ends them all");
     // It is read even with `--force`: if the topic does not exist, there is nothing to end.
-    let mut observation = match see(&access, look, only_one).await {
+    let mut observation = match see(look, only_one).await {
         Ok(read) => read,
         Err(error) => return Ok(vec![not_ended(&look.election, NO_ANSWER, error.downcast::<NoAnswer>()?.0)]),
     };
@@ -45,7 +44,7 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
         |observation: &Observation| observation.seen().any(|seen| seen.no_record().is_none() && is_nobody_there(seen));
     if !force && lacks_candidate(&observation) {
         let is_heard = |observation: &Observation, _| Ok(!lacks_candidate(observation));
-        ask_candidates(&access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
+        ask_candidates(&look.access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
     }
     let candidates = consequence(observation.found.mapping.is_some() && !all_roles);
     let (mut endings, mut wanted) = (Vec::new(), Vec::new());
@@ -68,7 +67,7 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
             reason: reason.clone(),
             successor: None,
         };
-        endings.push(match request(&access, election, look.timeout, body).await? {
+        endings.push(match request(look, election, body).await? {
             Appended::Yes => {
                 let name = named(election);
                 let sentence =

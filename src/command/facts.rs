@@ -13,6 +13,7 @@ use neli_proto::observer::{PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord};
 
 use crate::calendar::{Calendar, Edges};
+use crate::command::look::Look;
 use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
 use crate::exit::NoAnswer;
@@ -83,17 +84,17 @@ pub(super) fn learn_release(facts: &mut Facts, key: &str, seen: Seen<'_>) {
 }
 
 /// Reads the facts in this topic, or returns why they are unknown.
-pub(super) async fn read(topic: &FactsTopic, access: &Access, timeout: Duration) -> Result<Result<Facts, String>> {
+pub(super) async fn read(topic: &FactsTopic, look: &Look) -> Result<Result<Facts, String>> {
     let mut facts = Facts::default();
     let handle_record = |_, _: &_, record: LogRecord| {
         topic.take(&mut facts, record.key.as_deref(), record.value.as_deref());
     };
-    let mut reading = Reading::of_facts(access, &topic.name)?;
-    match reading.read_to_end(Limit::of_all(timeout), |bounds| bounds.start, handle_record).await {
+    let mut reading = Reading::of_facts(&look.access, &topic.name)?;
+    match reading.read_to_end(Limit::of_all(look.timeout), |bounds| bounds.start, handle_record).await {
         Ok(_) => Ok(Ok(facts)),
         Err(error) => {
             let NoAnswer(_) = error.downcast()?;
-            let (name, within) = (&topic.name, spoken(timeout));
+            let (name, within) = (&topic.name, spoken(look.timeout));
             Ok(Err(format!("topic {name:?}: it is not read to its end within {within}; see --timeout")))
         }
     }

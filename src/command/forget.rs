@@ -58,8 +58,7 @@ fn key(args: &ParsedArgs) -> Result<Option<String>> {
 /// What was done, in a sentence. Notes the election and the key, once they are known.
 async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result<(Outcome, String)> {
     let Ask { look, force, .. } = forget;
-    let access = reading::access(&look.client)?;
-    let observation = match see(&access, look, Some("--role says which is meant")).await {
+    let observation = match see(look, Some("--role says which is meant")).await {
         Ok(observation) => observation,
         Err(error) => {
             let NoAnswer(why) = error.downcast()?;
@@ -69,7 +68,7 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     let seen = observation.first()?;
     answer.election = seen.election.clone();
     let topic = FactsTopic::of(&answer.election, key);
-    let read = match facts::read(&topic, &access, look.timeout).await? {
+    let read = match facts::read(&topic, look).await? {
         Ok(facts) => facts,
         Err(why) => return Ok((UNKNOWN, why)),
     };
@@ -108,7 +107,7 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     let of_facts = ElectionId { topic: topic.name.clone(), partition: 0, ..answer.election.clone() };
     let what = if is_named { &*fact.key } else { "what can't be read" };
     for (key, value) in tombstones.chain(forgotten) {
-        let sentence = match append(&access, &of_facts, look.timeout, key, value.as_deref()).await? {
+        let sentence = match append(&look.access, &of_facts, look.timeout, key, value.as_deref()).await? {
             Appended::Yes => continue,
             Appended::No { why } => format!("{what} was not forgotten: {why}"),
             Appended::Unknown { why } => {

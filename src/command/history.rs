@@ -107,12 +107,11 @@ impl<'a> Shown<'a> {
 
 /// Reads the whole journals, up to their ends when the reading begins.
 async fn read(look: &Look, is_drawn: bool, from_ms: u64) -> Result<Observation> {
-    let access = reading::access(&look.client)?;
-    let found = FoundElections::find(&access, look, |_| {}).await?;
+    let found = FoundElections::find(look, |_| {}).await?;
     if is_drawn {
         found.one("--svg draws one, and --role says which")?;
     }
-    Observation::of_history(&access, found, look.timeout, from_ms).await
+    Observation::of_history(look, found, from_ms).await
 }
 
 /// Whether the finding may come from different clocks alone: if each candidate's own has given the timestamps

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use neli_kafka::{Client, names};
+use neli_kafka::{Access, names};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::observer::{Election, Place, Topic, Topics};
 use neli_proto::record::Offset;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate;
-use crate::command::look::{TIMEOUT, client, timeout};
+use crate::command::look::{TIMEOUT, access, timeout};
 use crate::command::output::{self, Style, columns};
 use crate::command::reading::{self, Following, Limit, SUFFIX, read_at, warn_of_clock};
 use crate::command::wording::{self, counted, leadership_in_table};
@@ -68,7 +68,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 
 /// What is listed.
 struct List {
-    client: Client,
+    access: Access,
     /// `--topic`: the only topic to read.
     topic: Option<String>,
     /// `--group`: the only group whose elections are listed.
@@ -84,7 +84,7 @@ impl List {
         let (topic, group, json) = (validate::topic(args)?, validate::group(args)?, args.flag("json")?.is_some());
         let has_dead = args.flag("all")?.is_some() || group.is_some();
         let timeout = timeout(args, TIMEOUT)?;
-        Ok(Self { topic, group, has_dead, json, timeout, client: client(args)? })
+        Ok(Self { topic, group, has_dead, json, timeout, access: access(args)? })
     }
 
     /// Whether the elections of this group are meant.
@@ -95,9 +95,8 @@ impl List {
 
 /// The topics with their elections, and what could not be read.
 async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
-    let access = reading::access(&list.client)?;
     let (mut following, mut topics) =
-        (Following::start(&access, list.topic.as_deref(), is_meant(list))?, Topics::new(SPAN, names::MOST_ROLES));
+        (Following::start(&list.access, list.topic.as_deref(), is_meant(list))?, Topics::new(SPAN, names::MOST_ROLES));
     let unread = following.read_to_ends(&mut topics, Limit::of_each_answer(list.timeout)).await?;
     match (&list.topic, unread.as_slice()) {
         (Some(topic), _) if topics.topic(topic).is_none() => bail!("topic \"{topic}\" does not exist"),

@@ -3,14 +3,15 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use anyhow::Result;
-use neli_kafka::{Client, ElectionId};
+use anyhow::{Result, anyhow};
+use neli_kafka::{Access, Brokers, Client, ElectionId, embedded};
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::{self, LONGEST};
 use crate::command::output;
-use crate::config::job_variables;
+use crate::config::{WORDS, job_variables};
 use crate::report::log::Level;
+use crate::text::reason;
 
 /// The default limit for Kafka's answers (`--timeout`).
 pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
@@ -18,10 +19,10 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const LONG_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The settings of a subcommand about one election.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Look {
     pub(super) election: ElectionId,
-    pub(super) client: Client,
+    pub(super) access: Access,
     /// `--json`.
     pub(super) json: bool,
     /// `--timeout`: the limit for Kafka's answers.
@@ -29,23 +30,46 @@ pub(super) struct Look {
 }
 
 impl Look {
-    /// Reads them; the last thing that is read, since the connection's warnings are said.
+    /// Reads them; the last thing that is read, since warnings are said.
     pub(super) fn of(args: &ParsedArgs, default_timeout: Duration) -> Result<Self> {
         let (election, json) = (election(args)?, args.flag("json")?.is_some());
         let timeout = timeout(args, default_timeout)?;
-        Ok(Self { election, json, timeout, client: client(args)? })
+        Ok(Self { election, json, timeout, access: access(args)? })
     }
 }
 
-/// The connection to Kafka. Each problem that does not prevent it is a warning on stderr.
-pub(super) fn client(args: &ParsedArgs) -> Result<Client> {
+/// The access to Kafka. Each problem that does not prevent it is a warning on stderr.
+///
+/// # Errors
+///
+/// A setting is missing or invalid; or as for [`access_of`].
+pub(super) fn access(args: &ParsedArgs) -> Result<Access> {
     let mut warnings = args.warnings();
     let client = validate::client(args, &mut warnings)?;
     for warning in warnings {
         output::say_at(Level::Warning, &format!("warning: {warning}"));
     }
-    Ok(client)
+    access_of(&client)
 }
+
+/// The access of this client.
+///
+/// # Errors
+///
+/// `--embedded`, and no such broker runs.
+pub(super) fn access_of(client: &Client) -> Result<Access> {
+    let access = match &client.brokers {
+        Brokers::At(bootstrap) => Access::at(bootstrap, &client.properties),
+        Brokers::Embedded => {
+            let found = embedded::BrokerFinder::of_user().and_then(|finder| finder.find());
+            let connection = found.map_err(|error| anyhow!("--embedded: {NO_BROKER} ({})", reason(&error)))?;
+            Access::embedded(&connection, &client.properties)
+        }
+    };
+    Ok(Access { words: &WORDS, ..access })
+}
+
+const NO_BROKER: &str = "no broker runs for this user; a candidate with --embedded starts one";
 
 /// The election. `--role` is taken as its role's name, even if it is a number, until the hellos show which role it
 /// is. In a job of one of several roles it is the job's role, unless `--role` names another.

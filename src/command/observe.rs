@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use neli_kafka::{Client, TopicsEvent, clock, names};
+use neli_kafka::{Access, TopicsEvent, clock, names};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::Topics;
@@ -20,7 +20,7 @@ use signal_hook::iterator::Signals;
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate;
-use crate::command::look::client;
+use crate::command::look::access;
 use crate::command::output::say;
 use crate::command::reading::{self, Following, read_at, to_be_told};
 use crate::command::wording;
@@ -53,7 +53,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         bail!("--listen is required: HOST:PORT, or :PORT for all addresses")
     };
     let (topics, group) = (topics(args)?, validate::group(args)?);
-    let client = client(args)?;
+    let access = access(args)?;
     system::share_heaps();
     // Clients of HTTP must not take the descriptors that the connections with Kafka need.
     let _ = limits::raise_open_files();
@@ -66,7 +66,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         }
     };
     thread::Builder::new().name("signals".to_owned()).spawn(waits).context("no thread for signals")?;
-    reading::run(serve(&client, bound, topics, group))
+    reading::run(serve(&access, bound, topics, group))
 }
 
 /// `--topics`: the names of the topics to read, each with `*` for any characters.
@@ -95,15 +95,14 @@ fn matches(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-async fn serve(client: &Client, bound: TcpListener, topics: Vec<String>, group: Option<String>) -> Result<ExitStatus> {
+async fn serve(access: &Access, bound: TcpListener, topics: Vec<String>, group: Option<String>) -> Result<ExitStatus> {
     let mut told = Told { topics: topics.join(","), ..Told::default() };
     let named: Vec<String> = topics.iter().filter(|pattern| !pattern.contains('*')).cloned().collect();
     let is_read = move |name: &str| {
         let journal = name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name);
         topics.iter().any(|pattern| matches(pattern, journal))
     };
-    let access = reading::access(client)?;
-    let mut following = Following::start(&access, named.iter().map(String::as_str), is_read)?;
+    let mut following = Following::start(access, named.iter().map(String::as_str), is_read)?;
     let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).with_past(DAY);
     let state = Arc::new(Mutex::new(State::new(topics, group)));
     let (address, served) = (bound.local_addr()?, Arc::clone(&state));

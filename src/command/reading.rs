@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use neli_kafka::{
-    Access, Brokers, Client, Elections, IfMissing, KafkaEvent, Reader, SessionEvent, Source, TopicsEvent, TopicsReader,
-    clock, embedded,
+    Access, Elections, IfMissing, KafkaEvent, Reader, SessionEvent, Source, TopicsEvent, TopicsReader, clock,
 };
 use neli_proto::candidate::Event;
 use neli_proto::leadership::ReadAt;
@@ -22,7 +21,6 @@ use tokio::task::unconstrained;
 use tokio::time::timeout;
 
 use crate::command::wording::kafka_is_away;
-use crate::config::WORDS;
 use crate::exit::NoAnswer;
 use crate::text::{reason, spoken};
 
@@ -122,25 +120,6 @@ pub(super) async fn before<T>(due: Option<Time>, waits: impl Future<Output = T>)
 pub(super) fn read_at() -> ReadAt {
     ReadAt { now: clock::now(), wall_ms: clock::wall_ms() }
 }
-
-/// The access to Kafka.
-///
-/// # Errors
-///
-/// `--embedded`, and no such broker runs.
-pub(super) fn access(client: &Client) -> Result<Access> {
-    let access = match &client.brokers {
-        Brokers::At(bootstrap) => Access::at(bootstrap, &client.properties),
-        Brokers::Embedded => {
-            let found = embedded::BrokerFinder::of_user().and_then(|finder| finder.find());
-            let connection = found.map_err(|error| anyhow!("--embedded: {NO_BROKER} ({})", reason(&error)))?;
-            Access::embedded(&connection, &client.properties)
-        }
-    };
-    Ok(Access { words: &WORDS, ..access })
-}
-
-const NO_BROKER: &str = "no broker runs for this user; a candidate with --embedded starts one";
 
 impl Reading {
     /// Asks for the bounds of these partitions' logs. Must be called within a runtime. `counted`: by how many partitions roles are mapped, if

@@ -143,12 +143,12 @@ pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> 
 
 /// Reads the election of `--role`, or those of all roles, with their candidates' hellos. `only_one`: there must be one, and this says what is to be
 /// given otherwise.
-pub(super) async fn see(access: &Access, look: &Look, only_one: Option<&str>) -> Result<Observation> {
-    let found = FoundElections::find(access, look, |_| {}).await?;
+pub(super) async fn see(look: &Look, only_one: Option<&str>) -> Result<Observation> {
+    let found = FoundElections::find(look, |_| {}).await?;
     if let Some(otherwise) = only_one {
         found.one(otherwise)?;
     }
-    Observation::of_leaders(access, found, look.timeout).await
+    Observation::of_leaders(look, found).await
 }
 
 /// Asks the candidates for a sign of life, and reads on until what was heard is enough, or this time is over. Returns whether it was.
@@ -187,9 +187,9 @@ pub(super) enum Appended {
 }
 
 /// Appends this operator's request to the journal.
-pub(super) async fn request(access: &Access, election: &ElectionId, timeout: Duration, body: Body) -> Result<Appended> {
+pub(super) async fn request(look: &Look, election: &ElectionId, body: Body) -> Result<Appended> {
     let record = Record { member: None, name: Some(operator()), seq: None, body };
-    append(access, election, timeout, &election.key(), Some(&record.to_bytes())).await
+    append(&look.access, election, look.timeout, &election.key(), Some(&record.to_bytes())).await
 }
 
 /// Appends a record to the partition of this election. Without a value it is a tombstone, which deletes the key's record.

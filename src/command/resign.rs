@@ -4,7 +4,7 @@ use std::slice;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::{Access, ElectionId, clock};
+use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::View;
 use neli_proto::leadership::{Leader, Leadership, Receipt};
 use neli_proto::observer::Standby;
@@ -81,8 +81,7 @@ fn unknown(election: &ElectionId, why: &str) -> Answer {
 /// Hands over the role, or with `--all-roles` one role after the other.
 async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     let Ask { look, all_roles, .. } = resign;
-    let access = reading::access(&look.client)?;
-    let found = match FoundElections::find(&access, look, |_| {}).await {
+    let found = match FoundElections::find(look, |_| {}).await {
         Ok(found) => found,
         Err(error) => return Ok(vec![unknown(&look.election, &error.downcast::<NoAnswer>()?.0)]),
     };
@@ -94,7 +93,7 @@ async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     let mut handovers = Vec::new();
     for one in found.each() {
         let election = one.elections.first().cloned();
-        match (hand_over_one(resign, to, &access, one).await, election) {
+        match (hand_over_one(resign, to, one).await, election) {
             (Ok(handover), _) => handovers.push(handover),
             // What was done before is to be printed.
             (Err(refusal), Some(election)) if !handovers.is_empty() => {
@@ -107,16 +106,16 @@ async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     Ok(handovers)
 }
 
-async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: FoundElections) -> Result<Answer> {
+async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) -> Result<Answer> {
     let Ask { look, force, reason, .. } = resign;
     let election = &found.one("")?.clone();
-    let mut observation = match Observation::of_leaders(access, found, look.timeout).await {
+    let mut observation = match Observation::of_leaders(look, found).await {
         Ok(observation) => observation,
         Err(error) => return Ok(unknown(election, &error.downcast::<NoAnswer>()?.0)),
     };
     if (!force || to.is_some()) && lacks_standby(&observation, to)? {
         let is_heard = |observation: &Observation, _| Ok(!lacks_standby(observation, to)?);
-        ask_candidates(access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
+        ask_candidates(&look.access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
     }
     let (at, seen) = (read_at(), observation.first()?);
     let current = seen.observer().leadership(at);
@@ -155,9 +154,9 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: F
     let successor = to.and_then(|_| Some(standbys.first()?.candidate.hello.member.clone()));
     if !force {
         let (outcome, whom, why) = match (&successor, standbys.as_slice()) {
-            (Some(_), [named, ..]) => (CAN_NOT_LEAD, from.shown(), can_not_lead(access, look, named).await?),
+            (Some(_), [named, ..]) => (CAN_NOT_LEAD, from.shown(), can_not_lead(look, named).await?),
             (_, []) => (NOBODY_STANDS_BY, "it", Some("nobody stands by".to_owned())),
-            (None, all) => (NOBODY_STANDS_BY, "it", none_has_room(access, look, all).await?),
+            (None, all) => (NOBODY_STANDS_BY, "it", none_has_room(look, all).await?),
         };
         if let Some(why) = why {
             return refused(outcome, whom, why);
@@ -167,7 +166,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: F
             Some(to) => (format!("{to} has not"), CAN_NOT_LEAD),
             None => ("no standby has".to_owned(), NOBODY_STANDS_BY),
         };
-        if !answers(access, &mut observation, successor.as_ref(), look.timeout).await? {
+        if !answers(look, &mut observation, successor.as_ref()).await? {
             let (within, said) = (spoken(look.timeout), said.join(", "));
             return refused(
                 outcome,
@@ -179,7 +178,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, access: &Access, found: F
     let until = clock::now() + look.timeout;
     let (term, by, reason) = (Some(from.term), Some(operator()), reason.clone());
     let body = Body::Request { what: What::Resign, term, by, reason, successor: successor.clone() };
-    let sentence = match request(access, election, look.timeout, body).await? {
+    let sentence = match request(look, election, body).await? {
         Appended::Yes => {
             let named = to.zip(successor);
             return next_leader(&mut observation, from, named, look.timeout, until).await;
@@ -222,7 +221,7 @@ fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str) -> Result<Standby<'a>,
 }
 
 /// Why this standby would not claim at once, if so.
-async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Result<Option<String>> {
+async fn can_not_lead(look: &Look, standby: &Standby<'_>) -> Result<Option<String>> {
     let (name, back_off) = (standby.candidate.shown(), standby.back_off());
     if !back_off.is_zero() {
         let (times, wait) = (counted(standby.failed_runs, "time"), span(back_off));
@@ -232,15 +231,15 @@ async fn can_not_lead(access: &Access, look: &Look, standby: &Standby<'_>) -> Re
     if !undecided.is_zero() {
         return Ok(Some(format!("{name} does not know who leads, and claims nothing for {}", span(undecided))));
     }
-    none_has_room(access, look, slice::from_ref(standby)).await
+    none_has_room(look, slice::from_ref(standby)).await
 }
 
 /// Why none of these standbys may lead another role, if so: each leads as many as its `--max-roles`.
-async fn none_has_room(access: &Access, look: &Look, standbys: &[Standby<'_>]) -> Result<Option<String>> {
+async fn none_has_room(look: &Look, standbys: &[Standby<'_>]) -> Result<Option<String>> {
     let limits = standbys.iter().map(|standby| Some((standby.candidate.shown(), standby.candidate.max_roles()?)));
     let Some(limits) = limits.collect::<Option<Vec<(&str, u32)>>>() else { return Ok(None) };
     let of_all = Look { election: ElectionId { role_name: None, ..look.election.clone() }, ..look.clone() };
-    let all = match see(access, &of_all, None).await {
+    let all = match see(&of_all, None).await {
         Ok(all) => all,
         Err(error) => {
             let (why, names) = (error.downcast::<NoAnswer>()?.0, limits.iter().map(|(name, _)| *name));
@@ -266,19 +265,14 @@ async fn none_has_room(access: &Access, look: &Look, standbys: &[Standby<'_>]) -
 /// Asks the candidates for a sign of life. Returns whether a standby, or the named one, gives one in time: a standby that has died counts as
 /// one for 75 s, and the leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says hello every
 /// 30 s.
-async fn answers(
-    access: &Access,
-    observation: &mut Observation,
-    named: Option<&MemberId>,
-    timeout: Duration,
-) -> Result<bool> {
+async fn answers(look: &Look, observation: &mut Observation, named: Option<&MemberId>) -> Result<bool> {
     let is_meant = |standby: &Standby<'_>| named.is_none_or(|named| standby.candidate.hello.member == *named);
     let is_answered = |observation: &Observation, asked| {
         let seen = observation.first()?;
         let mut standbys = seen.observer().standbys(read_at()).into_iter();
         Ok(standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)))
     };
-    ask_candidates(access, observation, timeout, is_answered).await
+    ask_candidates(&look.access, observation, look.timeout, is_answered).await
 }
 
 /// When a standby last said hello: `second said hello 40s ago`.

@@ -62,12 +62,11 @@ pub(super) fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
 }
 
 async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
-    let access = reading::access(&look.client)?;
-    let found = FoundElections::find(&access, look, |_| {}).await?;
+    let found = FoundElections::find(look, |_| {}).await?;
     // The jobs of several roles have no recorded runs.
     let recorded = if let [only] = found.elections.as_slice() { Some(only.clone()) } else { None };
-    let reading_runs = recorded.as_ref().map(|election| last_run(&access, election));
-    let mut observation = Observation::of_leaders(&access, found, look.timeout).await?;
+    let reading_runs = recorded.as_ref().map(|election| last_run(&look.access, election));
+    let mut observation = Observation::of_leaders(look, found).await?;
     observation.learn_claim().await;
     let mut run = match reading_runs {
         Some(reading) => reading.await,
@@ -101,7 +100,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             observation.next(Some(until)).await?;
         }
         if let Some(election) = recorded.as_ref().filter(|_| observation.first().ok().map(present_run) != present) {
-            run = last_run(&access, election).await;
+            run = last_run(&look.access, election).await;
         }
         observation.note_silences();
     }

@@ -96,14 +96,13 @@ struct Show {
 
 impl Show {
     async fn run(mut self, look: &Look) -> Result<()> {
-        let access = reading::access(&look.client)?;
         let limit = Limit::of_all(look.timeout);
-        let found = FoundElections::find(&access, look, warn).await?;
+        let found = FoundElections::find(look, warn).await?;
         let partitions: BTreeSet<i32> = found.elections.iter().map(|election| election.partition).collect();
         if let (Some(Beginning::Offset(offset)), 2..) = (self.from, partitions.len()) {
             found.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
         }
-        let mut reading = found.read(&access)?.telling(warn);
+        let mut reading = found.read(&look.access)?.telling(warn);
         let bounds = reading.bounds(limit).await?;
         self.begin(look.json, &found, &bounds)?;
         let from = |bounds: &LogBounds, has_election| {

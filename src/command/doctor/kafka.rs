@@ -10,7 +10,7 @@ use neli_proto::candidate::{Elector, Patience, Timings};
 use super::findings::{Findings, Fixes};
 use super::topic::Look;
 use super::{candidates, topic_of_facts};
-use crate::command::reading::access;
+use crate::command::look::access_of;
 use crate::command::wording::counted;
 use crate::config::{Config, EMBEDDED_BY_ADDRESS};
 use crate::exit::line_of;
@@ -25,7 +25,7 @@ const MOST_MEMBERS: &str = "group.max.size";
 
 /// Checks Kafka.
 pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Findings) {
-    let access = match (access(&config.client), &config.client.brokers) {
+    let access = match (access_of(&config.client), &config.client.brokers) {
         (Ok(access), _) => Access { refuses_embedded: Some(EMBEDDED_BY_ADDRESS), ..access },
         (Err(_), Brokers::Embedded) => return without_embedded_broker(findings),
         (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", line_of(&refusal), None),

@@ -27,9 +27,8 @@ pub(super) fn main(list: &List) -> Result<ExitStatus> {
 }
 
 async fn watch(list: &List) -> Result<ExitStatus> {
-    let access = reading::access(&list.client)?;
     let (mut following, mut watch) =
-        (Following::start(&access, list.topic.as_deref(), is_meant(list))?, Watch::new(list));
+        (Following::start(&list.access, list.topic.as_deref(), is_meant(list))?, Watch::new(list));
     loop {
         let events = following.next().await?;
         if events.is_empty() {

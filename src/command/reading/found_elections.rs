@@ -36,8 +36,8 @@ impl FoundElections {
     ///
     /// # Errors
     /// There is no such role; or as for [`Reading::bounds`].
-    pub(in crate::command) async fn find(access: &Access, look: &Look, tell: fn(&str)) -> Result<Self> {
-        let Look { election, timeout, .. } = look;
+    pub(in crate::command) async fn find(look: &Look, tell: fn(&str)) -> Result<Self> {
+        let Look { election, access, timeout, .. } = look;
         let limit = Limit::of_all(*timeout);
         // Two roles are requested, so that the number of partitions is passed on.
         let of_two = Elections { roles: 0..2, ..Elections::from(election) };

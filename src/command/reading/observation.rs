@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::{Access, ElectionId, KafkaEvent, Source, clock};
+use neli_kafka::{ElectionId, KafkaEvent, Source, clock};
 use neli_proto::kafka::Event;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
@@ -15,6 +15,7 @@ use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
 use super::{FoundElections, Limit, Reading, read_at};
+use crate::command::look::Look;
 use crate::command::{output, wording};
 use crate::report::election::sentence;
 use crate::text::{span, spoken};
@@ -74,13 +75,9 @@ impl Observation {
     ///
     /// # Errors
     /// As for [`Reading::bounds`].
-    pub(in crate::command) async fn of_leaders(
-        access: &Access,
-        mut found: FoundElections,
-        timeout: Duration,
-    ) -> Result<Self> {
-        let (limit, mut span) = (Limit::of_all(timeout), FIRST_SPAN);
-        let mut reading = found.read(access)?;
+    pub(in crate::command) async fn of_leaders(look: &Look, mut found: FoundElections) -> Result<Self> {
+        let (limit, mut span) = (Limit::of_all(look.timeout), FIRST_SPAN);
+        let mut reading = found.read(&look.access)?;
         loop {
             let bounds = reading.bounds(limit).await?;
             let mut observation = Self::begin(reading, found, &bounds, |bounds, _| bounds.last(span));
@@ -99,14 +96,9 @@ impl Observation {
     ///
     /// # Errors
     /// As for [`Reading::bounds`].
-    pub(in crate::command) async fn of_history(
-        access: &Access,
-        found: FoundElections,
-        timeout: Duration,
-        from_ms: u64,
-    ) -> Result<Self> {
-        let limit = Limit::of_each_answer(timeout);
-        let mut reading = found.read(access)?;
+    pub(in crate::command) async fn of_history(look: &Look, found: FoundElections, from_ms: u64) -> Result<Self> {
+        let limit = Limit::of_each_answer(look.timeout);
+        let mut reading = found.read(&look.access)?;
         let bounds = reading.bounds(limit).await?;
         let from = |bounds: &LogBounds, has_election| if has_election { bounds.start } else { bounds.last(FIRST_SPAN) };
         let mut observation = Self::begin(reading, found, &bounds, from);

@@ -36,14 +36,13 @@ const fn state(recorded: Option<Recorded<'_>>) -> &'static str {
 /// Kafka refuses permanently, or stdout can't be written; and every state but done, with its own status.
 pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
     let (election, known) = reading::run(async {
-        let access = reading::access(&look.client)?;
-        let observation = match see(&access, look, Some("--role says which is meant")).await {
+        let observation = match see(look, Some("--role says which is meant")).await {
             Ok(observation) => observation,
             Err(error) => return Ok((look.election.clone(), Err(error.downcast::<NoAnswer>()?.0))),
         };
         let seen = observation.first()?;
         let topic = FactsTopic::of(seen.election, Some(key));
-        let known = facts::read(&topic, &access, look.timeout).await?.and_then(|mut facts| {
+        let known = facts::read(&topic, look).await?.and_then(|mut facts| {
             learn_release(&mut facts, key, seen);
             let recorded = facts::recorded(&facts, seen);
             let state = state(recorded);
