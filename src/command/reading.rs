@@ -16,7 +16,7 @@ use neli_proto::listener::{HistoryCut, LogBounds};
 use neli_proto::observer::{Progress, Topics};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::unconstrained;
 use tokio::time::timeout;
 
@@ -77,7 +77,7 @@ pub(super) fn no_answer(timeout: Duration, why: Option<&str>) -> String {
     }
 }
 
-/// One reading of some partitions of a topic.
+/// One reading of some partitions of a topic. One that begins anew has a channel of its own, so that no event of an earlier one comes to it.
 pub(super) struct Reading {
     source: Source,
     progress: Progress,
@@ -92,9 +92,6 @@ pub(super) struct Reading {
     reader: Reader,
     /// Whether an answer is awaited that was asked for before it was due.
     is_asked: bool,
-    /// The number of readings so far. Events of an earlier reading are dropped.
-    number: u32,
-    sender: Sender<KafkaEvent>,
     events: Receiver<KafkaEvent>,
 }
 
@@ -145,7 +142,7 @@ impl Reading {
 
     fn of(source: Source) -> Result<Self> {
         let (sender, events) = channel(WAITING);
-        let reader = start(&source, 0, &sender)?;
+        let reader = Reader::start(source.clone(), 0, sender).context("no thread for the reader")?;
         Ok(Self {
             progress: Progress::new(source.only.iter().flatten().copied()),
             source,
@@ -155,8 +152,6 @@ impl Reading {
             partitions: None,
             reader,
             is_asked: false,
-            number: 0,
-            sender,
             events,
         })
     }
@@ -214,12 +209,9 @@ impl Reading {
         self.progress.is_complete()
     }
 
-    /// Starts again: asks for the bounds of each log.
-    pub(super) fn begin_anew(&mut self) -> Result<()> {
-        self.number += 1;
-        self.progress.begin_anew();
-        self.reader = start(&self.source, self.number, &self.sender)?;
-        Ok(())
+    /// A new reading of the same, which asks for the bounds of each log again.
+    pub(super) fn begin_anew(self) -> Result<Self> {
+        Ok(Self::of(self.source)?.telling(self.tell))
     }
 
     /// Waits for the bounds of all logs.
@@ -275,22 +267,13 @@ impl Reading {
     ///
     /// Kafka refuses permanently, or the log can't be read or was cut.
     pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Option<KafkaEvent>> {
-        loop {
-            let Some(event) = before(due, self.events.recv()).await else { return Ok(None) };
-            let event = event.ok_or_else(gone)?;
-            if self.note(&event)? {
-                return Ok(Some(event));
-            }
-        }
+        let Some(event) = before(due, self.events.recv()).await else { return Ok(None) };
+        let event = event.ok_or_else(gone)?;
+        self.note(&event)?;
+        Ok(Some(event))
     }
 
-    /// Notes an event. Returns whether it is one, and not of an earlier reading.
-    fn note(&mut self, event: &KafkaEvent) -> Result<bool> {
-        if let KafkaEvent::ReadForDisplay { reading, .. } | KafkaEvent::Reading { reading, .. } = event
-            && *reading != self.number
-        {
-            return Ok(false);
-        }
+    fn note(&mut self, event: &KafkaEvent) -> Result<()> {
         if let KafkaEvent::Partitions(partitions) = event {
             self.partitions = Some(*partitions);
         } else if let KafkaEvent::Process(event) = event {
@@ -300,7 +283,7 @@ impl Reading {
         } else if let KafkaEvent::Reading { partition, event, .. } = event {
             self.note_partition(*partition, event)?;
         }
-        Ok(true)
+        Ok(())
     }
 
     fn note_partition(&mut self, partition: i32, event: &Event) -> Result<()> {
@@ -472,10 +455,6 @@ pub(super) fn to_be_told(topics: &Topics, event: &TopicsEvent) -> Option<String>
     } else {
         None
     }
-}
-
-fn start(source: &Source, number: u32, sender: &Sender<KafkaEvent>) -> Result<Reader> {
-    Reader::start(source.clone(), number, sender.clone()).context("no thread for the reader")
 }
 
 fn gone() -> anyhow::Error {

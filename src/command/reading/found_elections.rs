@@ -60,7 +60,7 @@ impl FoundElections {
                 break hellos;
             }
             span = FARTHEST.min(span.saturating_mul(FURTHER));
-            reading.begin_anew()?;
+            reading = reading.begin_anew()?;
         };
         Self::of(election, &hellos, reading.partitions.unwrap_or(1))
     }

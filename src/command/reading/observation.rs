@@ -88,7 +88,7 @@ impl Observation {
             }
             span = span.saturating_mul(FURTHER);
             Self { reading, found, .. } = observation;
-            reading.begin_anew()?;
+            reading = reading.begin_anew()?;
         }
     }
 

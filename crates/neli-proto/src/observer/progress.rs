@@ -92,11 +92,6 @@ impl Progress {
             .values()
             .all(|read| read.bounds.is_some_and(|bounds| read.next.is_some_and(|next| next >= bounds.end)))
     }
-
-    /// Begins anew: nothing was read, and the bounds are asked for again.
-    pub fn begin_anew(&mut self) {
-        self.by_partition.values_mut().for_each(|read| *read = Read::default());
-    }
 }
 
 impl LogBounds {
@@ -139,8 +134,6 @@ mod tests {
         progress.read_up_to(0, 5);
         progress.read_up_to(0, 2);
         assert!(progress.is_complete());
-        progress.begin_anew();
-        assert!(!progress.is_complete() && progress.bounds().is_none());
     }
 
     #[test]
