@@ -31,7 +31,7 @@ const OF_JOB: [&str; 8] = ["assert", "end", "forget", "history", "list", "resign
 pub fn parse(arguments: &[OsString], environment: Vec<(OsString, OsString)>) -> Result<ParsedArgs, clap::Error> {
     // `help` is a subcommand for the parser alone: the completions would have each subcommand a second time below it.
     let definition = keeping_each_group(definition().disable_help_subcommand(false));
-    let args = ParsedArgs::new(definition.try_get_matches_from(arguments)?, environment, arguments.len() <= 1);
+    let args = ParsedArgs::new(definition.try_get_matches_from(arguments)?, environment);
     let is_of_job = args.subcommand().is_some_and(|name| OF_JOB.contains(&name));
     Ok(if is_of_job { args.with_election_of_job() } else { args })
 }

@@ -40,7 +40,6 @@ pub struct ParsedArgs {
     matches: ArgMatches,
     environment: Vec<(OsString, OsString)>,
     subcommand: Option<String>,
-    bare: bool,
 }
 
 /// One value of an option, and its source.
@@ -55,11 +54,11 @@ pub struct Value {
 }
 
 impl ParsedArgs {
-    /// The values of a command line and an environment; `bare` if there was no argument at all.
-    pub(crate) fn new(mut matches: ArgMatches, environment: Vec<(OsString, OsString)>, bare: bool) -> Self {
+    /// The values of a command line and an environment.
+    pub(crate) fn new(mut matches: ArgMatches, environment: Vec<(OsString, OsString)>) -> Self {
         match matches.remove_subcommand() {
-            Some((name, matches)) => Self { matches, environment, subcommand: Some(name), bare },
-            None => Self { matches, environment, subcommand: None, bare },
+            Some((name, matches)) => Self { matches, environment, subcommand: Some(name) },
+            None => Self { matches, environment, subcommand: None },
         }
     }
 
@@ -79,8 +78,8 @@ impl ParsedArgs {
     }
 
     /// Whether the command line had no argument at all.
-    pub(crate) const fn is_bare(&self) -> bool {
-        self.bare
+    pub(crate) fn is_bare(&self) -> bool {
+        !self.matches.args_present()
     }
 
     /// The value of an option: the command line's, else its variable's, else its default.
