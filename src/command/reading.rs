@@ -77,7 +77,7 @@ pub(super) fn no_answer(timeout: Duration, why: Option<&str>) -> String {
     }
 }
 
-/// One reading of some partitions of a topic. One that begins anew has a channel of its own, so that no event of an earlier one comes to it.
+/// One reading of some partitions of a topic. What is read anew is another one, with a channel of its own.
 pub(super) struct Reading {
     source: Source,
     progress: Progress,
@@ -207,11 +207,6 @@ impl Reading {
     /// Whether all partitions were read up to the ends that they had when the reading began.
     pub(super) fn is_at_end(&self) -> bool {
         self.progress.is_complete()
-    }
-
-    /// A new reading of the same, which asks for the bounds of each log again.
-    pub(super) fn begin_anew(self) -> Result<Self> {
-        Ok(Self::of(self.source)?.telling(self.tell))
     }
 
     /// Waits for the bounds of all logs.

@@ -102,14 +102,14 @@ impl Show {
         if let (Some(Beginning::Offset(offset)), 2..) = (self.from, partitions.len()) {
             found.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
         }
-        let mut reading = found.read(&look.access)?.telling(warn);
-        let bounds = reading.bounds(limit).await?;
-        self.begin(look.json, &found, &bounds)?;
         let from = |bounds: &LogBounds, has_election| {
             let first = first_shown(self.from, bounds);
             if has_election { bounds.start.max(first - RUN_UP) } else { bounds.last(FIRST_SPAN) }
         };
-        let mut observation = Observation::begin(reading, found, &bounds, from);
+        let reading = found.read(&look.access)?.telling(warn);
+        let mut observation = Observation::begin(reading, found, limit, from).await?;
+        let bounds = observation.reading.bounds(limit).await?;
+        self.begin(look.json, &observation.found, &bounds)?;
         // If a refusal ends the display, the buffer is written when it is dropped.
         let mut screen = BufWriter::new(io::stdout());
         loop {

@@ -41,10 +41,10 @@ impl FoundElections {
         let limit = Limit::of_all(*timeout);
         // Two roles are requested, so that the number of partitions is passed on.
         let of_two = Elections { roles: 0..2, ..Elections::from(election) };
-        let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None)?;
-        let (mut reading, mut span) = (reading.telling(tell), FIRST_SPAN);
-        let hellos = loop {
-            let mut hellos = GroupHellos::default();
+        let mut span = FIRST_SPAN;
+        loop {
+            let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None)?;
+            let (mut reading, mut hellos) = (reading.telling(tell), GroupHellos::default());
             let handle_record = |at, _: &_, record: LogRecord| {
                 let value = record.value.as_deref().filter(|_| is_hello_of(&election.group, &record));
                 if let Some(hello) = value.and_then(Hello::parse) {
@@ -57,12 +57,10 @@ impl FoundElections {
                 None => !hellos.mappings().is_empty(),
             };
             if is_found || bounds.last(span) == bounds.start || span >= FARTHEST {
-                break hellos;
+                return Self::of(election, &hellos, reading.partitions.unwrap_or(1));
             }
             span = FARTHEST.min(span.saturating_mul(FURTHER));
-            reading = reading.begin_anew()?;
-        };
-        Self::of(election, &hellos, reading.partitions.unwrap_or(1))
+        }
     }
 
     fn of(election: &ElectionId, hellos: &GroupHellos, partitions: i32) -> Result<Self> {

@@ -1,6 +1,6 @@
 //! The elections of a command, as far as they were read; the reading goes on for as long as the command asks.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, IsTerminal};
 use std::ops::Deref;
 use std::time::Duration;
@@ -77,18 +77,15 @@ impl Observation {
     /// As for [`Reading::bounds`].
     pub(in crate::command) async fn of_leaders(look: &Look, mut found: FoundElections) -> Result<Self> {
         let (limit, mut span) = (Limit::of_all(look.timeout), FIRST_SPAN);
-        let mut reading = found.read(&look.access)?;
         loop {
-            let bounds = reading.bounds(limit).await?;
-            let mut observation = Self::begin(reading, found, &bounds, |bounds, _| bounds.last(span));
+            let reading = found.read(&look.access)?;
+            let mut observation = Self::begin(reading, found, limit, |bounds, _| bounds.last(span)).await?;
             observation.read_to_end(limit).await?;
             if !observation.seen().any(|seen| seen.wants_earlier_records()) {
                 observation.listen(limit.due()).await?;
                 return Ok(observation);
             }
-            span = span.saturating_mul(FURTHER);
-            Self { reading, found, .. } = observation;
-            reading = reading.begin_anew()?;
+            (span, found) = (span.saturating_mul(FURTHER), observation.found);
         }
     }
 
@@ -98,10 +95,8 @@ impl Observation {
     /// As for [`Reading::bounds`].
     pub(in crate::command) async fn of_history(look: &Look, found: FoundElections, from_ms: u64) -> Result<Self> {
         let limit = Limit::of_each_answer(look.timeout);
-        let mut reading = found.read(&look.access)?;
-        let bounds = reading.bounds(limit).await?;
         let from = |bounds: &LogBounds, has_election| if has_election { bounds.start } else { bounds.last(FIRST_SPAN) };
-        let mut observation = Self::begin(reading, found, &bounds, from);
+        let mut observation = Self::begin(found.read(&look.access)?, found, limit, from).await?;
         observation.topic.elections_mut().for_each(|election| *election = election.clone().since(from_ms));
         observation.read_to_end(limit).await?;
         observation.listen(limit.due()).await?;
@@ -109,24 +104,27 @@ impl Observation {
     }
 
     /// Begins to read each partition from where `from` chooses by its log's bounds, and whether it has one of the elections.
-    pub(in crate::command) fn begin(
+    ///
+    /// # Errors
+    /// As for [`Reading::bounds`].
+    pub(in crate::command) async fn begin(
         mut reading: Reading,
         found: FoundElections,
-        all_bounds: &BTreeMap<i32, LogBounds>,
+        limit: Limit,
         from: impl Fn(&LogBounds, bool) -> Offset,
-    ) -> Self {
-        let at = read_at();
+    ) -> Result<Self> {
+        let (all_bounds, at) = (reading.bounds(limit).await?, read_at());
         let mut topic = Topic::of_group(found.elections.first().map_or("", |election| &election.group));
         for (partition, bounds) in all_bounds {
-            let has_election = found.elections.iter().any(|election| election.partition == *partition);
-            let from = from(bounds, has_election);
-            topic.begin(at, *partition, *bounds, from);
-            reading.read_from(*partition, from);
+            let has_election = found.elections.iter().any(|election| election.partition == partition);
+            let from = from(&bounds, has_election);
+            topic.begin(at, partition, bounds, from);
+            reading.read_from(partition, from);
         }
         for election in &found.elections {
             topic.expect(&in_topic(election));
         }
-        Self { found, reading, topic, changes: VecDeque::new() }
+        Ok(Self { found, reading, topic, changes: VecDeque::new() })
     }
 
     /// The elections, as far as they were read; in the order of the roles' numbers.
