@@ -86,7 +86,7 @@ pub(super) fn learn_release(facts: &mut Facts, key: &str, seen: Seen<'_>) {
 /// Reads the facts in this topic, or returns why they are unknown.
 pub(super) async fn read(topic: &FactsTopic, look: &Look) -> Result<Result<Facts, String>> {
     let mut facts = Facts::default();
-    let handle_record = |_, _: &_, record: LogRecord| {
+    let handle_record = |_, record: LogRecord| {
         topic.take(&mut facts, record.key.as_deref(), record.value.as_deref());
     };
     let mut reading = Reading::of_facts(&look.access, &topic.name)?;
@@ -121,7 +121,7 @@ pub(super) fn last_run(access: &Access, election: &ElectionId) -> impl Future<Ou
     let key = election.key();
     async move {
         let mut last = None;
-        let handle_record = |_, _: &_, record: LogRecord| {
+        let handle_record = |_, record: LogRecord| {
             let is_own = record.key.is_some_and(|own| election_of(&own) == Some(&*key));
             if let Some(fact) = record.value.filter(|_| is_own).and_then(|value| Fact::parse(&value)) {
                 last = Some(LastRun::after(last.take(), fact));

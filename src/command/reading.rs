@@ -243,14 +243,14 @@ impl Reading {
         &mut self,
         limit: Limit,
         from: impl Fn(&LogBounds) -> Offset,
-        mut handle_record: impl FnMut(ReadAt, &LogBounds, LogRecord),
+        mut handle_record: impl FnMut(ReadAt, LogRecord),
     ) -> Result<LogBounds> {
         let bounds = self.bounds(limit).await?.into_iter().next();
         let (partition, bounds) = bounds.ok_or_else(|| anyhow!("no partition is read"))?;
         self.read_from(partition, from(&bounds));
         while let Some(event) = self.next_before_end(limit).await? {
             if let KafkaEvent::ReadForDisplay { record, .. } = event {
-                handle_record(read_at(), &bounds, record);
+                handle_record(read_at(), record);
             }
         }
         Ok(bounds)

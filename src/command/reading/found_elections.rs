@@ -45,7 +45,7 @@ impl FoundElections {
         loop {
             let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None)?;
             let (mut reading, mut hellos) = (reading.telling(tell), GroupHellos::default());
-            let handle_record = |at, _: &_, record: LogRecord| {
+            let handle_record = |at, record: LogRecord| {
                 let value = record.value.as_deref().filter(|_| is_hello_of(&election.group, &record));
                 if let Some(hello) = value.and_then(Hello::parse) {
                     hellos.read(at, record.offset, hello, record.written_ms);
