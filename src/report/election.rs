@@ -185,6 +185,7 @@ pub(super) const fn waiting(why: Waiting) -> Option<&'static str> {
         Waiting::Led => return None,
         Waiting::NoGuard => "nobody leads; no guard lives here, so this candidate claims nothing until one does",
         Waiting::Precedence => "nobody leads; others may claim first",
+        Waiting::Refused => "nobody leads; its last claim was refused",
         Waiting::Undecided => "leader unknown",
     })
 }

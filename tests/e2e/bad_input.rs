@@ -203,6 +203,21 @@ fn a_topic_that_accepts_no_record_is_reported_once() {
     assert_eq!(run.status(), 143);
 }
 
+/// The lease, for which a claim under way would be waited for, is longer than any wait of a test.
+#[test]
+fn a_claim_that_kafka_refuses_is_not_waited_for() {
+    let election = election(Elector::Log);
+    let settings = [("max.message.bytes", "100"), ("message.timestamp.type", "LogAppendTime")];
+    Kafka::shared().create_topic(&election.topic(), &settings);
+    let mut run = election.candidate().lease("60s").start();
+    let standby = run.await_event("standby");
+    assert_eq!(standby.text("why"), "nobody leads; its last claim was refused");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+    let mut run = election.candidate().lease("60s").option("--wait", "1s").start();
+    assert_eq!(run.status(), 75);
+}
+
 /// The line about a new topic says how many replicas it has, since that does not change later.
 #[test]
 fn a_created_topic_is_reported_with_its_replicas() {

@@ -244,7 +244,7 @@ impl Session {
         };
         let Err(error) = done else { return true };
         self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
-        self.tell(role, Event::Undelivered { seq: seq.unwrap_or_default() });
+        self.tell(role, Event::Undelivered { seq: seq.unwrap_or_default(), may_be_in_log: false });
         false
     }
 
@@ -298,7 +298,9 @@ impl Session {
             KafkaEvent::Identified { asked, identity, count, partitions } => {
                 self.identified(asked, identity, count, &partitions);
             }
-            KafkaEvent::NotDelivered { role, seq, .. } => self.tell(role, Event::Undelivered { seq }),
+            KafkaEvent::NotDelivered { role, seq, may_be_in_log, .. } => {
+                self.tell(role, Event::Undelivered { seq, may_be_in_log });
+            }
             KafkaEvent::Partitions(partitions) => self.found(partitions),
             KafkaEvent::Process(event) => {
                 if let SessionEvent::HelloDelivered = event {

@@ -143,7 +143,7 @@ impl Candidate {
             }
             Event::Undecodable { .. } => self.election.listener.undecodable(now),
             Event::UnusedPartitions => self.election.learn_of_unused_partitions(),
-            Event::Undelivered { seq } => self.undelivered(now, seq),
+            Event::Undelivered { seq, may_be_in_log } => self.undelivered(now, seq, may_be_in_log),
         }
         self.handle_timeout(now);
     }

@@ -65,7 +65,12 @@ pub enum Event {
     /// leader.
     UnusedPartitions,
     /// The record of this candidate with this sequence number could not be delivered.
-    Undelivered { seq: u64 },
+    Undelivered {
+        /// The number.
+        seq: u64,
+        /// Whether it may be in the log all the same. Otherwise it never will be.
+        may_be_in_log: bool,
+    },
 }
 
 /// What a candidate wants to be done in Kafka.

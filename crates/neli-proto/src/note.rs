@@ -236,4 +236,6 @@ pub enum Waiting {
     CoolingOff,
     /// There is no leader, and this candidate's claim delay is running, in which others may claim.
     Precedence,
+    /// There is no leader, and Kafka has refused its last claim.
+    Refused,
 }

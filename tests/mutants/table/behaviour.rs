@@ -32,6 +32,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
+        name: "ClaimInTheLogTakenForRefused",
+        breaks: "R7: a stop does not wait for a claim that may be in the log, and no process is there that could release its term",
+        edits: &[edit("&& claiming.seq == seq && ‹!may_be_in_log›", "true")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "EndBeforeTheRest",
         breaks: "--on-exit: the hook of a run begins while processes of the run are left",
         edits: &[edit("is_some_and(|run| ‹!self.supervisor.may_be_alive(run.number)›)", "run.number > 0")],
@@ -63,6 +69,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "--priority: a candidate remains a member of the group although one with a higher priority stands by, and the group may \
                  choose it",
         edits: &[edit("‹!self.precedence.is_outranked(now)›", "true")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "RefusedClaimAwaited",
+        breaks: "R7: a stop waits a lease for a claim that Kafka has refused",
+        edits: &[edit("&& claiming.seq == seq && ‹!may_be_in_log›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

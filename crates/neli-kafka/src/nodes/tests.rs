@@ -146,7 +146,7 @@ async fn what_can_not_be_handed_over_is_told_to_its_node() {
     let told = [(); 2].map(|()| nodes.session.poll());
     let [
         Some(SessionEvent::AppendRefused { .. }),
-        Some(SessionEvent::Election { role: 1, event: candidate::Event::Undelivered { seq: 7 } }),
+        Some(SessionEvent::Election { role: 1, event: candidate::Event::Undelivered { seq: 7, may_be_in_log: false } }),
     ] = told
     else {
         panic!("{told:?}");

@@ -42,6 +42,8 @@ pub(super) struct NextClaim {
     pub(super) draw: Option<Draw>,
     /// The last one was not read back within its lease, and no record has been read since: Kafka does not answer.
     pub(super) is_unanswered: bool,
+    /// When there is a new attempt, if Kafka has refused the last one.
+    pub(super) refused_until: Option<Time>,
     /// Since when claims have not been read back, or when the producer was renewed for that reason.
     unanswered_since: Option<Time>,
     /// Whether the node forbids it for now.
@@ -115,7 +117,9 @@ impl Election {
                 if self.claim_due(not_before).is_some_and(|due| due < now + RANDOM_DELAY) {
                     return;
                 }
-                if self.precedence.is_backing_off() {
+                if self.next_claim.refused_until.is_some() {
+                    Waiting::Refused
+                } else if self.precedence.is_backing_off() {
                     Waiting::BackingOff
                 } else if self.beside_roles.awaits_answer(now) {
                     Waiting::Answer

@@ -290,9 +290,16 @@ impl Candidate {
 
     /// Handles that the claim in flight is void, or counts as void (R2).
     pub(super) fn claim_was_void(&mut self, now: Time) {
+        if let State::Claiming(claiming) = &self.state {
+            let not_before = self.election.claims_again_from(now, claiming);
+            self.claim_is_over(now, not_before);
+        }
+    }
+
+    /// Ends the claim in flight, which has not taken effect. The next one comes at `not_before` at the earliest.
+    fn claim_is_over(&mut self, now: Time, not_before: Time) {
         let State::Claiming(claiming) = &self.state else { return };
         let election = &mut self.election;
-        let not_before = election.claims_again_from(now, claiming);
         if claiming.stood_down.is_some_and(Why::lets_another_lead) {
             election.cool_off(now);
         }
@@ -310,12 +317,21 @@ impl Candidate {
     }
 
     /// Handles that one of our records could not be delivered. A release is not sent again at once: it may have been refused before it was
-    /// sent.
-    pub(super) fn undelivered(&mut self, now: Time, seq: u64) {
+    /// sent. A claim that is refused for good is no longer under way (R2); the next one is as late as if it had not been answered.
+    pub(super) fn undelivered(&mut self, now: Time, seq: u64, may_be_in_log: bool) {
         if let State::Releasing(releasing) = &mut self.state
             && releasing.seq == seq
         {
             releasing.again_at = Some(now + self.election.timings.heartbeat_interval);
+        } else if let State::Claiming(claiming) = &self.state
+            && claiming.seq == seq
+            && !may_be_in_log
+        {
+            let (sent, election) = (claiming.sent, &mut self.election);
+            let not_before = sent + election.timings.lease;
+            election.next_claim.refused_until = Some(not_before);
+            election.claim_went_unanswered(now, sent);
+            self.claim_is_over(now, not_before);
         }
     }
 

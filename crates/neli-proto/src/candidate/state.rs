@@ -174,6 +174,7 @@ impl Candidate {
             election.standing_by = None;
             election.actions.push_back(Action::Note(Note::Claiming { after }));
         }
+        election.next_claim.refused_until = None;
         self.state = State::Claiming(Claiming { seq, sent: now, stood_down: None, is_named: false });
     }
 

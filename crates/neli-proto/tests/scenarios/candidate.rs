@@ -201,7 +201,7 @@ impl Scenario {
             },
             "undecodable" => Event::Undecodable { offset: 0, error: "".into() },
             "unused-partitions" => Event::UnusedPartitions,
-            "undelivered" => Event::Undelivered { seq: words.number(1) },
+            "undelivered" => Event::Undelivered { seq: words.number(1), may_be_in_log: !words.says("refused") },
             other => panic!("nothing is called {other}"),
         }
     }

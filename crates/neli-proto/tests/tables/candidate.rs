@@ -52,7 +52,7 @@ const STATES: [State<Fixture>; 8] = [
 ];
 
 /// The events.
-const EVENTS: [Happening<Fixture>; 24] = [
+const EVENTS: [Happening<Fixture>; 25] = [
     ("own claim read: effective", |fixture| fixture.read_own_claim(fixture.end - 1)),
     ("own claim read: void", |fixture| {
         fixture.read_of("db2", Body::Claim { after: -2, lease_ms: 0, overlap: None });
@@ -78,7 +78,11 @@ const EVENTS: [Happening<Fixture>; 24] = [
     }),
     ("its last record not delivered", |fixture| {
         let seq = fixture.last_seq();
-        fixture.handle(Event::Undelivered { seq });
+        fixture.handle(Event::Undelivered { seq, may_be_in_log: true });
+    }),
+    ("its last record refused", |fixture| {
+        let seq = fixture.last_seq();
+        fixture.handle(Event::Undelivered { seq, may_be_in_log: false });
     }),
     ("the timeout is due", Fixture::wait),
     ("a lease passes", |fixture| {

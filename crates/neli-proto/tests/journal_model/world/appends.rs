@@ -62,7 +62,11 @@ impl World {
         if !is_reported {
             return;
         }
-        let event = if delivered { candidate::Event::Delivered { seq } } else { candidate::Event::Undelivered { seq } };
+        let event = if delivered {
+            candidate::Event::Delivered { seq }
+        } else {
+            candidate::Event::Undelivered { seq, may_be_in_log: false }
+        };
         if self.machine(who).is_some_and(|machine| machine.life != Life::Dead) {
             self.tell(who, Input::Reported(event));
         }
