@@ -101,16 +101,15 @@ impl GuardLoop {
     fn answer_exited(&mut self, status: JobStatus, look: bool) {
         let ended_at = clock::now();
         let foreground = self.terminal.take_back();
-        let left = self.has_children && !(look && self.is_rest_of_commands());
-        self.answers.put(Answer::Exited { status, ended_at, left, foreground }, None);
-    }
-
-    /// Whether no process is left but those of the commands that run beside the job, and some that have ended.
-    fn is_rest_of_commands(&mut self) -> bool {
+        // Besides those there may be some that have ended.
         let commands: Vec<Pid> = self.commands.pids().collect();
-        let is_rest = self.tree.is_all_below(&commands);
-        self.keeps_ended |= is_rest && commands.is_empty();
-        is_rest
+        let is_of_commands = self.has_children && look && self.tree.is_all_below(&commands);
+        let left = self.has_children && !is_of_commands;
+        self.answers.put(Answer::Exited { status, ended_at, left, foreground }, None);
+        if is_of_commands && !commands.is_empty() {
+            self.answers.put(Answer::CommandsLeft, None);
+        }
+        self.keeps_ended |= is_of_commands && commands.is_empty();
     }
 
     fn answer_left_behind(&mut self, mut processes: Vec<Named>, killed: bool) {

@@ -202,6 +202,22 @@ fn processes_that_leave_the_leads_hook_are_gone_before_the_release() {
     election.close([run]);
 }
 
+/// The hook is killed with its group when the job ends by itself; what has left that group is asked to stop.
+#[test]
+fn processes_that_leave_a_hook_that_still_runs_end_with_the_job() {
+    let election = election(Elector::Log);
+    let pid = election.directory().join("pid");
+    let hook = format!("setsid sh -c 'echo $$ > {}; exec sleep 600' & exec sleep 600", pid.display());
+    let job = format!("{}; exit 6", election.until_go_file());
+    let candidate = election.candidate().option("--on-lead", &hook).option("--stop-timeout", "1h");
+    let mut run = candidate.job(["sh", "-c", &job]).start();
+    let other = wait::until("a process", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
+    election.create_go_file();
+    run.await_release();
+    assert!(!other.lives());
+    assert_eq!(run.status(), 6);
+}
+
 #[test]
 fn a_failure_is_reported_and_changes_nothing() {
     let election = election(Elector::Log);

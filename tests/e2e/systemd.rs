@@ -119,7 +119,8 @@ fn a_refused_append_is_shown_until_a_record_is_appended() {
     kafka.create_topic(&topic, &[("max.message.bytes", "100"), FIT]);
     let mut manager = Manager::new();
     let mut run = manager.unit(election.candidate().lease("3s")).start();
-    let status = manager.await_line("STATUS=standing by: nobody leads; its last claim was refused; Kafka refuses its records since 20");
+    let status = manager
+        .await_line("STATUS=standing by: nobody leads; its last claim was refused; Kafka refuses its records since 20");
     assert!(status.contains("Message size too large; max.message.bytes must be"), "{status}");
     kafka.set_topic(&topic, &[FIT]);
     let term = run.await_lead();

@@ -138,6 +138,7 @@ fn a_command_does_not_delay_the_end_of_its_job() {
         fixture.receive(),
         Answer::Exited { status: JobStatus::Exited(5), ended_at: ENDED, left: false, foreground: false }
     );
+    assert_eq!(fixture.receive(), Answer::CommandsLeft);
     assert_eq!(fixture.receive(), ended(CommandEnd::Abandoned));
     assert_eq!(fixture.receive(), Answer::Gone);
     assert!(has_ended(&command));

@@ -108,6 +108,7 @@ fn lateness(memory: &Memory, cgroup: Option<i32>) -> Option<Duration> {
             Answer::Exited { .. } => {}
             Answer::Accepted { .. }
             | Answer::CommandEnded { .. }
+            | Answer::CommandsLeft
             | Answer::Gone
             | Answer::NoRun { .. }
             | Answer::Ready

@@ -78,6 +78,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "RestOfCommandsForgotten",
+        breaks: "A run whose main process has ended does not end while a process lives that has left the group of a hook or health command",
+        edits: &[edit("‹self.terminal.ask_rest_at = Some(now + COMMANDS_END_WITHIN);›", "let _ = now;")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "SettleNotAwaited",
         breaks: "--settle: the first run of a lead does not wait",
         edits: &[edit("let settle = ‹self.policy.settle›;", "core::time::Duration::ZERO")],

@@ -114,6 +114,8 @@ pub enum Answer {
     Accepted { until: Time },
     /// A command has ended, or its time limit is over and it was sent SIGKILL. This answers each `command` order once, with its number.
     CommandEnded { kind: CommandKind, id: u32, end: CommandEnd },
+    /// At the main process's end nothing of the job was left but processes of commands that ran beside it, which are being killed.
+    CommandsLeft,
     /// The job's main process has ended.
     Exited {
         status: JobStatus,

@@ -122,9 +122,22 @@ impl Supervisor {
         }
     }
 
+    /// Handles that only processes of the commands beside the job were left at the main process's end, which are killed with their groups. What
+    /// has left its group is asked to stop as what the job itself has left.
+    fn commands_left(&mut self, now: Time) {
+        let longest = self.policy.stop.timeout;
+        if let Job::Stopping { why, main: None, kill_at } = &mut self.job {
+            if *why == Why::Exited {
+                kill_at.get_or_insert(now + longest);
+            }
+            self.ask_rest_after_commands(now);
+        }
+    }
+
     /// Handles that no process of the present or last tree is left, according to its guard, or, if the guard is dead, to this process's own
     /// check, of which the end was seen.
     pub(super) fn gone(&mut self, now: Time, seen: Option<SeenEnd>) {
+        self.stop_waiting_for_rest();
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now),
@@ -333,6 +346,7 @@ impl Supervisor {
                     watch.answered(until);
                 }
             }
+            Answer::CommandsLeft => self.commands_left(now),
             Answer::Exited { status, ended_at, left, foreground } => {
                 self.interrupted_by(now, status, foreground);
                 self.main_exited(now, ended_at, status, left);

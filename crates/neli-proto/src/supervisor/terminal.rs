@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::{Job, Stop, Supervisor};
 use crate::guard::{Order, Target};
 use crate::note::Note;
-use crate::record::Why;
+use crate::record::{JobState, Why};
 use crate::supervisor::{Action, Ending, Foreground, JobStatus};
 use crate::time::Time;
 
@@ -18,6 +18,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// the whole group, and the main process is only the first to end, with any status. Only after that they are asked to stop, and logged as
 /// left.
 const SIGNALED_END_WITHIN: Duration = Duration::from_millis(100);
+
+/// How long the processes of commands that ran beside the job have to end, before those that are left are asked to stop.
+const COMMANDS_END_WITHIN: Duration = Duration::from_millis(100);
 
 /// The supervisor's data about the terminal.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -36,7 +39,7 @@ pub(super) struct Terminal {
     said_continued: bool,
     /// Whether the terminal is gone.
     gone: bool,
-    /// When to ask the rest of a job to stop whose group got the terminal's signal.
+    /// When to ask the rest of a job to stop that may be about to end: its group got the terminal's signal, or it is the rest of commands.
     ask_rest_at: Option<Time>,
 }
 
@@ -151,6 +154,16 @@ impl Supervisor {
         }
     }
 
+    /// The same if they are those of commands beside the job, which are being killed.
+    pub(super) fn ask_rest_after_commands(&mut self, now: Time) {
+        self.terminal.ask_rest_at = Some(now + COMMANDS_END_WITHIN);
+    }
+
+    /// Notes that nothing is left of the job.
+    pub(super) const fn stop_waiting_for_rest(&mut self) {
+        self.terminal.ask_rest_at = None;
+    }
+
     /// When to ask the rest of the job to stop; `None` if none is left.
     pub(super) fn ask_rest_due(&self) -> Option<Time> {
         self.terminal.ask_rest_at.filter(|_| matches!(self.job, Job::Stopping { main: None, kill_at: Some(_), .. }))
@@ -161,8 +174,9 @@ impl Supervisor {
             && now >= due
         {
             let kill_at = *kill_at;
-            self.terminal.ask_rest_at = None;
+            self.stop_waiting_for_rest();
             self.order_stop_by(kill_at);
+            self.set_report(JobState::Stopping, None, now);
         }
     }
 

@@ -231,7 +231,8 @@ fn shown_answer(answer: Answer) -> String {
         Answer::NotStarted { errno, at } => format!("not started, errno {errno} at {at:?}"),
         Answer::StillKilling => "still killing".to_owned(),
         Answer::Stopped { signal } => format!("stopped by signal {signal}"),
-        Answer::Exited { .. }
+        Answer::CommandsLeft
+        | Answer::Exited { .. }
         | Answer::LeftBehind { .. }
         | Answer::Ready
         | Answer::Started { .. }

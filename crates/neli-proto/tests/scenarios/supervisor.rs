@@ -125,6 +125,7 @@ impl Scenario {
     fn answer(now: Time, words: &Words<'_>) -> Option<Answer> {
         Some(match words.verb() {
             "answered" => Answer::Extended { until: words.needed("until", words.time_of("until")) },
+            "commands-left" => Answer::CommandsLeft,
             "exited" => {
                 let (left, foreground) = (words.says("left"), words.says("foreground"));
                 let ended_at = words.time_of("ended").unwrap_or(now);

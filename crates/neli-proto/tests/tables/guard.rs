@@ -275,6 +275,7 @@ const fn answered(answer: &Answer) -> &'static str {
         Answer::CommandEnded { end: CommandEnd::NoTime, .. } => "`CommandEnded` (no time)",
         Answer::CommandEnded { end: CommandEnd::TimedOut, .. } => "`CommandEnded` (timed out)",
         Answer::CommandEnded { .. } => "`CommandEnded`",
+        Answer::CommandsLeft => "`CommandsLeft`",
         Answer::Exited { .. } => "`Exited`",
         Answer::Extended { .. } => "`Extended`",
         Answer::Fenced { .. } => "`Fenced`",
