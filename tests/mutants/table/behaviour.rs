@@ -1,4 +1,4 @@
-//! Mutants with which the wrong candidate leads, or a job starts at the wrong time; still only one job runs at a time.
+//! Mutants with which the wrong candidate leads, a job starts or ends at the wrong time, or nothing is told; still only one job runs at a time.
 
 use crate::mutant::Notice::{Node, Scenarios};
 use crate::mutant::{Mutant, edit};
@@ -35,6 +35,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "ClaimInTheLogTakenForRefused",
         breaks: "R7: a stop does not wait for a claim that may be in the log, and no process is there that could release its term",
         edits: &[edit("&& claiming.seq == seq && ‹!may_be_in_log›", "true")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "IdUnaskedAfterFence",
+        breaks: "A candidate whose topic was created again while no beat came back does not tell of it, nor that fencing tokens begin anew",
+        edits: &[edit("self.topic.ask_anew(now);", "")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -259,6 +259,7 @@ impl Election {
     /// Reads again from R1, as after a fence (R5).
     pub(super) fn ask_anew(&mut self, now: Time) {
         if self.stays() {
+            self.topic.ask_anew(now);
             self.listener.ask_anew(now);
             self.actions.push_back(Action::Kafka(Request::ReadAnew));
         }

@@ -61,6 +61,11 @@ impl KnownTopic {
         Self { name, before, valid_from: now, ..Self::default() }
     }
 
+    /// Has the id asked for again when listening has begun anew: the topic may have been created again while nothing was read back.
+    pub(super) const fn ask_anew(&mut self, now: Time) {
+        (self.asked, self.open, self.valid_from) = (None, false, now);
+    }
+
     /// Whether the topic was confirmed to be the same at `time` or later, as far as the broker has ids.
     pub(super) fn is_confirmed_since(&self, time: Time) -> bool {
         match self.name {
@@ -128,7 +133,7 @@ impl Election {
         }
         let lease = self.timings.lease;
         let not_before = |span: Duration| topic.asked.map(|asked| asked + span);
-        if topic.name == TopicName::Unknown {
+        if topic.name == TopicName::Unknown || topic.asked.is_none() {
             // The first question is asked as soon as listening has begun.
             return Some(not_before(ASK_FOR_MISSING).unwrap_or(Time::ZERO));
         }
