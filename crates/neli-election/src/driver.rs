@@ -6,9 +6,9 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use std::{io, mem, thread};
+use std::{io, thread};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, SessionSettings, clock, many_roles, reason};
 use neli_proto::candidate;
@@ -342,81 +342,59 @@ impl Shared {
 /// A call that was begun, or waits for the runtime.
 struct LastCall {
     call: JoinHandle<()>,
-    waiting: Waiting,
+    /// The call's task, until the runtime begins the call or drops it. A runtime that is busy, or that nobody runs, does neither: what it has
+    /// not begun must not count as a task that can't be ended.
+    waiting: Weak<Mutex<Option<CountedCall>>>,
 }
 
-/// The task under the lead as which the call counts, until the runtime begins it. A runtime that is busy, or that nobody runs, begins nothing
-/// and drops nothing: what it has not begun must not count as a task that can't be ended.
-#[derive(Clone)]
-struct Waiting {
-    task: Arc<Mutex<Option<Task>>>,
-    commands: Commands,
+/// The task under the lead as which a call counts. It ends with the call, or before if the runtime has not begun that. It does not hold the sender
+/// of the events: these end with the election, however long a call blocks.
+struct CountedCall {
+    task: Task,
+    /// What is reported before the task ends; nothing once the call is finished.
+    unfinished: Option<&'static str>,
 }
 
 impl LastCall {
-    /// Makes the runtime run `call`, which counts as `task`, and returns `None` if it ends unfinished. The election's thread is told if it is
-    /// not finished, before it is told that the task has ended.
-    fn spawn(
-        runtime: &Handle,
-        task: Task,
-        commands: Commands,
-        call: impl Future<Output = Option<()>> + Send + 'static,
-    ) -> Self {
-        let waiting = Waiting { task: Arc::new(Mutex::new(Some(task))), commands };
-        let begun = Begun { waiting: waiting.clone(), task: None, is_finished: false };
+    /// Makes the runtime run `call`, which counts as `task`, and returns `None` if it ends unfinished.
+    fn spawn(runtime: &Handle, task: Task, call: impl Future<Output = Option<()>> + Send + 'static) -> Self {
+        let not_called = "the callback of before_release was not called: the runtime in which join was called has ended, or was busy \
+                          until the limit or the lease was over";
+        let waiting = Arc::new(Mutex::new(Some(CountedCall { task, unfinished: Some(not_called) })));
+        let left = Arc::downgrade(&waiting);
         let call = runtime.spawn(async move {
-            let mut begun = begun;
-            begun.task = begun.waiting.end();
             // There is none if the call has come too late.
-            begun.is_finished = begun.task.is_none() || call.await.is_some();
+            let Some(mut counted) = locked(&waiting).take() else { return };
+            counted.unfinished = Some(
+                "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
+                 that it ran in has ended",
+            );
+            if call.await.is_some() {
+                counted.unfinished = None;
+            }
         });
-        Self { call, waiting }
+        Self { call, waiting: left }
     }
 
     /// Drops the call.
     fn abort(&self) {
         self.call.abort();
-        self.waiting.give_up();
-    }
-}
-
-impl Waiting {
-    /// The task, unless the wait has ended before.
-    fn end(&self) -> Option<Task> {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Ends the wait: the call will not be begun.
-    fn give_up(&self) {
-        if let Some(_task) = self.end() {
-            self.commands.send(Command::Warn(
-                "the callback of before_release was not called: the runtime in which join was called has ended, or was busy \
-                 until the limit or the lease was over",
-            ));
+        if let Some(waiting) = self.waiting.upgrade() {
+            drop(locked(&waiting).take());
         }
     }
 }
 
-/// Reports a call that is dropped before its end, by the runtime when it shuts down or by the election's thread, and then drops its task. It does
-/// not hold the sender of the events: these end with the election, however long a call blocks.
-struct Begun {
-    waiting: Waiting,
-    /// Present once the runtime has begun it.
-    task: Option<Task>,
-    is_finished: bool,
+fn locked(waiting: &Mutex<Option<CountedCall>>) -> MutexGuard<'_, Option<CountedCall>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Begun {
+impl Drop for CountedCall {
     fn drop(&mut self) {
-        if self.task.is_none() {
-            self.waiting.give_up();
-        } else if !self.is_finished {
-            self.waiting.commands.send(Command::Warn(if thread::panicking() {
-                "the callback of before_release has panicked: the lead is released although the callback is not finished"
-            } else {
-                "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
-                 that it ran in has ended"
-            }));
+        let panicked =
+            "the callback of before_release has panicked: the lead is released although the callback is not finished";
+        if let Some(why) = self.unfinished {
+            self.task.warn(if thread::panicking() { panicked } else { why });
         }
     }
 }
@@ -541,8 +519,7 @@ impl Driver {
         let role = &mut self.nodes.roles[role];
         let tenure = Arc::new(Tenure::new(term, until, role.label.clone(), commands));
         let untaken_until = Some(clock::now() + self.settings.node.timings.lease);
-        let is_last_begun = self.settings.before_release.is_none();
-        role.held = Some(Held { tenure, untaken_until, drop_at: None, last: None, is_last_begun });
+        role.held = Some(Held { tenure, untaken_until, drop_at: None, last: None });
         role.tell(Event::Acquired { term });
     }
 
@@ -553,15 +530,14 @@ impl Driver {
         self.nodes.touch(role);
         let of_role = &mut self.nodes.roles[role];
         let Some(held) = &mut of_role.held else { return };
-        let last = self.settings.before_release.as_ref().filter(|_| !mem::replace(&mut held.is_last_begun, true));
+        let last = self.settings.before_release.as_ref().filter(|_| held.last.is_none());
         if let Some((last, Ok(task))) = last.map(|last| (last, held.tenure.begin_last())) {
             let reason = held.tenure.ends().unwrap_or(Reason::Resigned);
             let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
             held.drop_at = Some(clock::now() + last.limit);
             // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
             let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
-            let commands = Commands::new(role, self.command_sender.clone());
-            held.last = Some(LastCall::spawn(&self.settings.runtime, task, commands, call));
+            held.last = Some(LastCall::spawn(&self.settings.runtime, task, call));
             return;
         }
         let is_skipped = last.is_some() && held.tenure.ends() != Some(Reason::Expired);

@@ -437,6 +437,13 @@ pub(crate) struct Task {
     tenure: Arc<Tenure>,
 }
 
+impl Task {
+    /// Makes the election's thread warn of this.
+    pub(crate) fn warn(&self, message: &'static str) {
+        self.tenure.commands.send(Command::Warn(message));
+    }
+}
+
 impl Drop for Task {
     fn drop(&mut self) {
         let mut is_awaited = false;

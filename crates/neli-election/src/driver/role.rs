@@ -60,8 +60,6 @@ pub(super) struct Held {
     pub(super) drop_at: Option<Time>,
     /// The callback before the release, once it was called.
     pub(super) last: Option<LastCall>,
-    /// Whether the callback was begun, or there is none.
-    pub(super) is_last_begun: bool,
 }
 
 impl HasNode for Role {
