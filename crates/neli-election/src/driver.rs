@@ -318,22 +318,14 @@ pub(crate) struct State {
 impl Shared {
     /// Waits until the state gives something, or the candidate stands no more.
     pub(crate) async fn wait_for<T>(&self, mut what: impl FnMut(&State) -> Option<T>) -> Result<T, Error> {
-        let mut states = self.state.clone();
-        loop {
-            {
-                let state = states.borrow_and_update();
-                if let Some(error) = &state.ended {
-                    return Err(error.clone());
-                }
-                if let Some(found) = what(&state) {
-                    return Ok(found);
-                }
-            }
-            if states.changed().await.is_err() {
-                let ended = states.borrow().ended.clone();
-                return Err(ended.unwrap_or_else(|| Error::System("the election's thread has panicked".to_owned())));
-            }
-        }
+        let (mut states, mut found) = (self.state.clone(), None);
+        let is_found = |state: &State| {
+            found = state.ended.clone().map(Err).or_else(|| what(state).map(Ok));
+            found.is_some()
+        };
+        // It fails if the thread has ended, and the last state was looked at before.
+        drop(states.wait_for(is_found).await);
+        found.unwrap_or_else(|| Err(Error::System("the election's thread has panicked".to_owned())))
     }
 }
 

@@ -418,16 +418,15 @@ impl Tenure {
         self.commands.send(Command::Resign { term: self.term });
     }
 
-    async fn wait_for(&self, mut what: impl FnMut(Phase) -> Option<Reason>) -> Reason {
-        let mut phases = self.phase.subscribe();
-        loop {
-            let phase = *phases.borrow_and_update();
-            if let Some(reason) = what(phase) {
-                return reason;
-            }
-            // It can't fail: this object has the sender.
-            let _ = phases.changed().await;
-        }
+    async fn wait_for(&self, what: impl Fn(Phase) -> Option<Reason>) -> Reason {
+        let (mut phases, mut reason) = (self.phase.subscribe(), None);
+        let has_reason = |phase: &Phase| {
+            reason = what(*phase);
+            reason.is_some()
+        };
+        // It can't fail: this object has the sender.
+        drop(phases.wait_for(has_reason).await);
+        reason.unwrap_or(Reason::Expired)
     }
 }
 
