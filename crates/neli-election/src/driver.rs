@@ -300,9 +300,7 @@ impl Drop for Shared {
 pub(crate) struct State {
     /// It has read the journal, the process may claim, and it stands for election.
     pub(crate) stands: bool,
-    /// The term under which tasks may still run, or of which the release was not sent yet.
-    pub(crate) unreleased: Option<Offset>,
-    /// The lead that the candidate holds.
+    /// The lead that the candidate holds, or under which tasks may still run, or of which the release was not sent yet.
     pub(crate) tenure: Option<Arc<Tenure>>,
     pub(crate) leader: Option<Leader>,
     /// What the node knows, without the standbys.

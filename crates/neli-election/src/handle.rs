@@ -433,7 +433,8 @@ impl Lead {
     pub async fn resign(self) {
         self.tenure.resign();
         let term = self.tenure.term();
-        let _ = self.shared.wait_for(|state| (state.unreleased != Some(term)).then_some(())).await;
+        let is_released = |state: &State| state.tenure.as_ref().is_none_or(|tenure| tenure.term() != term);
+        let _ = self.shared.wait_for(|state| is_released(state).then_some(())).await;
     }
 }
 

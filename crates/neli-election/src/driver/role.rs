@@ -216,8 +216,7 @@ impl Role {
     pub(super) fn publish(&self, may_claim: bool) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
-        let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure)).filter(|tenure| tenure.ends().is_none());
-        let unreleased = self.held.as_ref().map(|held| held.tenure.term());
+        let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure));
         let stands = may_claim && !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
@@ -225,12 +224,8 @@ impl Role {
             let leader = status.leader().map(|leader| Leader::of(leader, state.leader.as_ref()));
             // Nobody waits for a change of this: it is read on request.
             state.status = Status { standbys: Vec::new(), ..status };
-            let has_changed = state.leader != leader
-                || state.unreleased != unreleased
-                || term(&state.tenure) != term(&tenure)
-                || stands && !state.stands;
+            let has_changed = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;
             (state.leader, state.tenure, state.stands) = (leader, tenure, state.stands || stands);
-            state.unreleased = unreleased;
             has_changed
         });
     }
