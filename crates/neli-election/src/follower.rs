@@ -216,7 +216,7 @@ impl Reading {
         for role in self.elections.roles.clone() {
             self.router.read_anew(now, role);
         }
-        self.follow_router(now)
+        self.readers.follow(&mut self.router)
     }
 
     /// Reads until the last follower is dropped, or Kafka refuses to be read.
@@ -292,7 +292,7 @@ impl Reading {
                 self.router.read_anew(now, number);
             }
         }
-        self.follow_router(now).map_err(|error| Error::System(reason(&error)))
+        self.follow_router(now)
     }
 
     /// Sets why nothing can be read, which each role's followers are told; `None` if the reading goes on.
@@ -329,15 +329,13 @@ impl Reading {
 
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
         match event {
-            KafkaEvent::Partitions(partitions) => {
-                self.found(partitions).map_err(|error| Error::System(reason(&error)))?;
-            }
-            KafkaEvent::Process(event) => return self.handle_process_event(event),
+            KafkaEvent::Partitions(partitions) => self.found(partitions),
+            KafkaEvent::Process(event) => self.handle_process_event(event),
             KafkaEvent::Read { reading, partition, offset, record } => {
                 self.reads_on(reading);
                 let now = clock::now();
                 self.router.read(now, reading, partition, offset, record);
-                self.follow_router(now).map_err(|error| Error::System(reason(&error)))?;
+                self.follow_router(now)
             }
             KafkaEvent::Reading { reading, partition, event } => {
                 if matches!(event, candidate::Event::ReachedEnd { .. }) {
@@ -345,7 +343,7 @@ impl Reading {
                 }
                 let now = clock::now();
                 self.router.handle(now, reading, partition, &event);
-                self.follow_router(now).map_err(|error| Error::System(reason(&error)))?;
+                self.follow_router(now)
             }
             // A follower sends nothing, joins no group, and does not ask for the topic's id or settings.
             KafkaEvent::Delivered { .. }
@@ -353,9 +351,8 @@ impl Reading {
             | KafkaEvent::Identified { .. }
             | KafkaEvent::NotDelivered { .. }
             | KafkaEvent::ReadForDisplay { .. }
-            | KafkaEvent::Topic { .. } => {}
+            | KafkaEvent::Topic { .. } => Ok(()),
         }
-        Ok(())
     }
 
     /// Readers alone report no other events.
@@ -380,9 +377,9 @@ impl Reading {
     }
 
     /// Passes the router's events to the roles' listeners.
-    fn follow_router(&mut self, now: Time) -> io::Result<()> {
+    fn follow_router(&mut self, now: Time) -> Result<(), Error> {
         loop {
-            self.readers.follow(&mut self.router)?;
+            self.readers.follow(&mut self.router).map_err(|error| Error::System(reason(&error)))?;
             let event = self.router.poll();
             // No event of the former readings may reach a role that is read in another partition.
             if event.is_none() && !self.follow_mapping(now) {
@@ -501,7 +498,7 @@ impl Role {
 
 impl Reading {
     /// Notes the number of the topic's partitions. If it has changed, roles have moved to other partitions, and all journals are read again.
-    fn found(&mut self, partitions: i32) -> io::Result<()> {
+    fn found(&mut self, partitions: i32) -> Result<(), Error> {
         if self.counted.is_some() {
             // It was found before a candidate's hello said by which number roles are mapped.
             return Ok(());
