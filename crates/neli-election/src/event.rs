@@ -1,19 +1,16 @@
 //! The events that a candidate reports to its program.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
-use futures_core::Stream;
+use futures_util::stream::{Stream, StreamExt as _, select_all, unfold};
 use neli_kafka::clock;
 use neli_proto::leadership;
 use neli_proto::note::{Note, StandbyReason};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::task::unconstrained;
 
 use crate::error::Reason;
 use crate::wording;
@@ -177,57 +174,29 @@ impl Event {
 /// # Ok(()) }
 /// ```
 pub struct Events<T = Event> {
-    next: Box<PollNext<T>>,
+    stream: Pin<Box<dyn Stream<Item = T> + Send + Sync>>,
 }
-
-type PollNext<T> = dyn FnMut(&mut Context<'_>) -> Poll<Option<T>> + Send + Sync;
 
 impl Events {
     /// The events of one election.
     pub(crate) fn new(events: Receiver<Event>) -> Self {
-        // The next one, and then the rest.
-        let mut next = next(events);
-        Self {
-            next: Box::new(move |context| {
-                let (event, events) = ready!(next.as_mut().poll(context));
-                next = self::next(events);
-                Poll::Ready(match event {
-                    Ok(event) => Some(event),
-                    Err(RecvError::Lagged(count)) => Some(Event::Missed { count }),
-                    Err(RecvError::Closed) => None,
-                })
-            }),
-        }
+        let stream = unfold(events, |mut events| async move {
+            let event = match events.recv().await {
+                Ok(event) => event,
+                Err(RecvError::Lagged(count)) => Event::Missed { count },
+                Err(RecvError::Closed) => return None,
+            };
+            Some((event, events))
+        });
+        Self { stream: Box::pin(stream.fuse()) }
     }
 }
 
-type Next = Pin<Box<dyn Future<Output = (Result<Event, RecvError>, Receiver<Event>)> + Send + Sync>>;
-
-fn next(mut events: Receiver<Event>) -> Next {
-    Box::pin(async move { (events.recv().await, events) })
-}
-
 impl Events<(String, Event)> {
-    /// The events of these roles. A role that has just had an event is looked at last, so that no role waits behind one with many.
-    pub(crate) fn of_roles(roles: Vec<(String, Events)>) -> Self {
-        let mut roles = VecDeque::from(roles);
-        let mut poll_each = move |context: &mut Context<'_>| {
-            for _ in 0..roles.len() {
-                let Some((role, mut events)) = roles.pop_front() else { break };
-                match (events.next)(context) {
-                    Poll::Ready(Some(event)) => {
-                        roles.push_back((role.clone(), events));
-                        return Poll::Ready(Some((role, event)));
-                    }
-                    // The role has ended.
-                    Poll::Ready(None) => {}
-                    Poll::Pending => roles.push_back((role, events)),
-                }
-            }
-            if roles.is_empty() { Poll::Ready(None) } else { Poll::Pending }
-        };
-        // tokio lets a task poll some hundred channels at once, and there may be more roles.
-        Self { next: Box::new(move |context| pin!(unconstrained(poll_fn(&mut poll_each))).poll(context)) }
+    /// The events of these roles, of which none waits behind one with many.
+    pub(crate) fn of_roles(roles: impl IntoIterator<Item = (String, Events)>) -> Self {
+        let with_role = |(role, events): (String, Events)| events.stream.map(move |event| (role.clone(), event));
+        Self { stream: Box::pin(select_all(roles.into_iter().map(with_role))) }
     }
 }
 
@@ -257,7 +226,7 @@ impl<T> Events<T> {
     /// # Ok(()) }
     /// ```
     pub async fn next(&mut self) -> Option<T> {
-        poll_fn(|context| (self.next)(context)).await
+        self.stream.next().await
     }
 }
 
@@ -265,7 +234,7 @@ impl<T> Stream for Events<T> {
     type Item = T;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
-        (self.next)(context)
+        self.stream.as_mut().poll_next(context)
     }
 }
 
@@ -277,6 +246,7 @@ impl<T> fmt::Debug for Events<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
     use std::task::Waker;
 
     use tokio::sync::broadcast;

@@ -1,13 +1,11 @@
 //! Many roles in one process: an election for each, on one session with Kafka.
 
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
 use std::mem;
 use std::sync::Arc;
-use std::task::Poll;
 
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use neli_kafka::names;
-use tokio::task::unconstrained;
 
 use crate::builder::Builder;
 use crate::driver;
@@ -221,20 +219,14 @@ impl Roles {
     /// # Ok(()) }
     /// ```
     pub async fn lead(&self) -> Result<Lead, Error> {
-        let mut leads: Vec<_> = self.elections.iter().map(|(_, election)| Box::pin(election.lead())).collect();
-        // tokio lets a task poll some hundred channels at once, and there may be more roles.
-        unconstrained(poll_fn(|context| {
-            let mut at = 0;
-            while at < leads.len() {
-                match leads[at].as_mut().poll(context) {
-                    Poll::Ready(Err(_)) if leads.len() > 1 => drop(leads.swap_remove(at)),
-                    Poll::Ready(lead) => return Poll::Ready(lead),
-                    Poll::Pending => at += 1,
-                }
+        let mut leads: FuturesUnordered<_> = self.elections.iter().map(|(_, election)| election.lead()).collect();
+        while let Some(lead) = leads.next().await {
+            if lead.is_ok() || leads.is_empty() {
+                return lead;
             }
-            Poll::Pending
-        }))
-        .await
+        }
+        // Without a role.
+        Err(Error::Left)
     }
 
     /// The events of this process in each of its roles from now on.
@@ -253,7 +245,7 @@ impl Roles {
     /// ```
     #[must_use]
     pub fn events(&self) -> Events<(String, Event)> {
-        Events::of_roles(self.iter().map(|(role, election)| (role.to_owned(), election.events())).collect())
+        Events::of_roles(self.iter().map(|(role, election)| (role.to_owned(), election.events())))
     }
 
     /// Leaves all elections, and waits until that is done: see [`Election::leave`].

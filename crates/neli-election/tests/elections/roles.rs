@@ -198,7 +198,7 @@ async fn the_next_role_that_is_led_and_the_events_of_all() {
 /// Events are a `Stream`, for use with combinators.
 #[tokio::test(flavor = "current_thread")]
 async fn events_are_streams() {
-    fn is_stream<T>(_: &impl futures_core::Stream<Item = T>) {}
+    fn is_stream<T>(_: &impl futures_util::Stream<Item = T>) {}
     let broker = EmbeddedBroker::start().unwrap();
     let roles = builder(&broker, Elector::Log).roles(2).join_roles().await.unwrap();
     is_stream::<Event>(&roles.get("0").unwrap().events());
