@@ -237,7 +237,7 @@ impl Thread {
         if let Some(bytes) = self.progress.answer_bytes {
             config.set(ANSWER_BYTES, bytes.to_string());
         }
-        PartitionConsumer::new(&config, &self.source.access, &self.topic.name)
+        PartitionConsumer::new(&config, &self.source.access, Some(&self.topic.name))
     }
 
     fn report_trouble(&self, error: &str) {
@@ -314,7 +314,7 @@ impl Thread {
         let context = consumer.context();
         let mut next = self.progress.next;
         if next < end {
-            consumer.read_from(0, next).map_err(|code| self.failure(code, None))?;
+            consumer.read_from(&self.topic.name, 0, next).map_err(|code| self.failure(code, None))?;
         }
         let mut handed_over = clock::now();
         let mut progress_at = handed_over;

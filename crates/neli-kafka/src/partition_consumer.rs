@@ -27,8 +27,6 @@ use crate::threads::locked;
 pub(super) struct PartitionConsumer {
     /// The topics, by name. Declared before the client, because they must be destroyed before the client.
     topics: Mutex<BTreeMap<String, Topic>>,
-    /// The name of the first topic.
-    first: String,
     consumer: BaseConsumer<KafkaContext>,
 }
 
@@ -45,28 +43,22 @@ unsafe impl Send for PartitionConsumer {}
 unsafe impl Sync for PartitionConsumer {}
 
 impl PartitionConsumer {
-    /// A consumer of this topic with this configuration, which need not contain a group. It reads nothing yet.
+    /// A consumer with this configuration, which need not contain a group. It reads nothing yet. As soon as it connects, it asks for the leaders
+    /// of this `topic`; others may be named later.
     ///
     /// # Errors
     ///
     /// librdkafka does not accept the configuration, or the topic's name.
-    pub(super) fn new(config: &ClientConfig, access: &Access, topic: &str) -> Result<Self, KafkaError> {
-        let mut consumer = Self::of_many(config, access)?;
-        let invalid = |_| KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
-        let handle = consumer.handle(topic).map_err(invalid)?;
-        locked(&consumer.topics).insert(topic.to_owned(), handle);
-        topic.clone_into(&mut consumer.first);
-        Ok(consumer)
-    }
-
-    /// A consumer of topics that are named later.
-    ///
-    /// # Errors
-    ///
-    /// librdkafka does not accept the configuration.
-    pub(super) fn of_many(config: &ClientConfig, access: &Access) -> Result<Self, KafkaError> {
+    pub(super) fn new(config: &ClientConfig, access: &Access, topic: Option<&str>) -> Result<Self, KafkaError> {
         let consumer = BaseConsumer::from_config_and_context(config, KafkaContext::new(access))?;
-        Ok(Self { topics: Mutex::default(), first: String::new(), consumer })
+        let consumer = Self { topics: Mutex::default(), consumer };
+        if let Some(topic) = topic {
+            let invalid =
+                |_| KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
+            let handle = consumer.handle(topic).map_err(invalid)?;
+            locked(&consumer.topics).insert(topic.to_owned(), handle);
+        }
+        Ok(consumer)
     }
 
     fn handle(&self, topic: &str) -> Result<Topic, RDKafkaErrorCode> {
@@ -88,21 +80,12 @@ impl PartitionConsumer {
         self.consumer.context()
     }
 
-    /// Reads this partition of the first topic from this offset on. If it was being read already, that reading ends.
-    ///
-    /// # Errors
-    ///
-    /// librdkafka's code.
-    pub(super) fn read_from(&self, partition: i32, offset: i64) -> Result<(), RDKafkaErrorCode> {
-        self.read_topic_from(&self.first, partition, offset)
-    }
-
-    /// The same of any topic.
+    /// Reads this partition from this offset on. If it was being read already, that reading ends.
     ///
     /// # Errors
     ///
     /// librdkafka's code; or it does not take the topic's name.
-    pub(super) fn read_topic_from(&self, topic: &str, partition: i32, offset: i64) -> Result<(), RDKafkaErrorCode> {
+    pub(super) fn read_from(&self, topic: &str, partition: i32, offset: i64) -> Result<(), RDKafkaErrorCode> {
         let mut topics = locked(&self.topics);
         if !topics.contains_key(topic) {
             topics.insert(topic.to_owned(), self.handle(topic)?);
@@ -191,7 +174,7 @@ mod tests {
         if let Some(group) = group {
             config.set("group.id", group);
         }
-        (cluster, PartitionConsumer::new(&config, &access, "topic").unwrap())
+        (cluster, PartitionConsumer::new(&config, &access, Some("topic")).unwrap())
     }
 
     /// The offset of the next record.
@@ -203,7 +186,7 @@ mod tests {
     fn it_reads_from_the_given_offset_with_and_without_a_group() {
         for group in [None, Some("group")] {
             let (_cluster, consumer) = consumer(5, group);
-            consumer.read_from(0, 3).unwrap();
+            consumer.read_from("topic", 0, 3).unwrap();
             assert_eq!((next(&consumer), next(&consumer)), (3, 4));
         }
     }
@@ -212,13 +195,13 @@ mod tests {
     #[test]
     fn reading_from_another_offset_drops_the_records_that_were_fetched() {
         let (_cluster, consumer) = consumer(5, None);
-        consumer.read_from(0, 0).unwrap();
+        consumer.read_from("topic", 0, 0).unwrap();
         assert_eq!(next(&consumer), 0);
-        consumer.read_from(0, 4).unwrap();
+        consumer.read_from("topic", 0, 4).unwrap();
         assert_eq!(next(&consumer), 4);
         assert_eq!(consumer.stop(), BTreeSet::from([0]));
         assert_eq!(consumer.stop(), BTreeSet::new());
-        consumer.read_from(0, 2).unwrap();
+        consumer.read_from("topic", 0, 2).unwrap();
         assert_eq!(next(&consumer), 2);
     }
 }

@@ -112,7 +112,7 @@ impl Reading {
         Ok(Self {
             number,
             partitions,
-            consumer: PartitionConsumer::new(&source.access.reader(), &source.access, &source.elections.topic)?,
+            consumer: PartitionConsumer::new(&source.access.reader(), &source.access, Some(&source.elections.topic))?,
             source,
             events,
             orders,
@@ -247,8 +247,8 @@ impl Reading {
     /// Reads a partition from this offset on.
     pub(super) fn read_from(&self, partition: i32, offset: i64) {
         self.handing_over_below(partition, offset);
-        if let Err(error) = self.consumer.read_from(partition, offset) {
-            let topic = &self.source.elections.topic;
+        let topic = &self.source.elections.topic;
+        if let Err(error) = self.consumer.read_from(topic, partition, offset) {
             self.send(SessionEvent::Refused {
                 role: None,
                 error: format!("topic \"{topic}\": it can't be read from offset {offset}: {error}"),

@@ -89,9 +89,6 @@ pub enum TopicsEvent {
     Warning(String),
 }
 
-/// The number and the name of the present reading of each topic.
-type Readings = BTreeMap<Box<str>, (u32, Arc<str>)>;
-
 /// The reading of all topics. Dropping it never blocks.
 pub struct TopicsReader {
     shared: Arc<Shared>,
@@ -103,7 +100,8 @@ struct Shared {
     /// Whether a topic of this name is meant.
     is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
     consumer: PartitionConsumer,
-    readings: Mutex<Readings>,
+    /// The number of each topic's present reading.
+    readings: Mutex<BTreeMap<Arc<str>, u32>>,
     events: Sender<TopicsEvent>,
     /// Actions; `None` if something may have changed.
     orders: mpsc::Sender<Option<TopicsAction>>,
@@ -200,8 +198,9 @@ impl Shared {
     }
 
     fn hand_over(&self, message: &impl Message) {
-        let found = locked(&self.readings).get(message.topic()).cloned();
-        let Some((reading, topic)) = found else { return };
+        let known = |(topic, reading): (&Arc<str>, &u32)| (Arc::clone(topic), *reading);
+        let found = locked(&self.readings).get_key_value(message.topic()).map(known);
+        let Some((topic, reading)) = found else { return };
         let (partition, record) = (message.partition(), record_for_display(message));
         self.send(TopicsEvent::Read { reading, topic, partition, record });
     }
@@ -307,15 +306,15 @@ impl Asker {
             }
             TopicsAction::StopPast => self.past = None,
             TopicsAction::ReadFrom { topic, partition, offset, reading } => {
-                locked(&self.shared.readings).insert(topic.clone(), (reading, Arc::from(&*topic)));
-                if let Err(code) = self.shared.consumer.read_topic_from(&topic, partition, offset) {
+                locked(&self.shared.readings).insert(Arc::from(&*topic), reading);
+                if let Err(code) = self.shared.consumer.read_from(&topic, partition, offset) {
                     let why = format!("topic \"{topic}\" [{partition}]: it can't be read from offset {offset}: {code}");
                     self.shared.send(TopicsEvent::Warning(why));
                 }
             }
             TopicsAction::Stop { topic } => {
                 self.past = self.past.take().filter(|(of, _)| *of != topic);
-                locked(&self.shared.readings).remove(&topic);
+                locked(&self.shared.readings).remove(&*topic);
                 self.shared.consumer.stop_topic(&topic);
             }
         }
@@ -346,7 +345,7 @@ impl Asker {
         let consumer = consumer(&self.shared.access)?;
         self.shared.send(TopicsEvent::PastBegins { reading, from: from.clone() });
         for (partition, offset) in &from {
-            consumer.read_topic_from(topic, *partition, *offset).map_err(|code| code.to_string())?;
+            consumer.read_from(topic, *partition, *offset).map_err(|code| code.to_string())?;
         }
         let (shared, topic, (stop, stopped)) = (Arc::clone(&self.shared), Arc::from(topic), mpsc::channel());
         let read = move || shared.read_past(&consumer, reading, &topic, &stopped);
@@ -529,7 +528,7 @@ impl Shared {
 
 /// A consumer of any topics. It is not told of a log's end: the asker compares what was read with the ends of the logs.
 fn consumer(access: &Access) -> Result<PartitionConsumer, String> {
-    PartitionConsumer::of_many(&config(access), access).map_err(|error| explain(&error))
+    PartitionConsumer::new(&config(access), access, None).map_err(|error| explain(&error))
 }
 
 fn config(access: &Access) -> ClientConfig {
