@@ -8,8 +8,9 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
-use rdkafka::client::Client;
+use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::metadata::MetadataBroker;
@@ -135,6 +136,24 @@ pub(super) fn ask_servers<T: Send + Sync + 'static>(
     Some(ServersQuestion { is_open, slow })
 }
 
+/// Whether an answer to this client's question of `asked` is of this process's cluster. The first time it waits for the answers of the bootstrap
+/// servers.
+///
+/// # Errors
+///
+/// One line: it is of another cluster, or the bootstrap servers are.
+pub(super) fn admit(
+    servers: &mut Option<ServersQuestion>,
+    access: &Access,
+    client: &Client<impl ClientContext>,
+    asked: Time,
+) -> Result<(), String> {
+    if let Some(servers) = servers.take() {
+        servers.wait(clock::now().since(asked));
+    }
+    access.admit(client)
+}
+
 /// A question to the bootstrap servers.
 pub(super) struct ServersQuestion {
     /// Closed when each server has answered or can't be reached, or when one is found to be of another cluster.
@@ -145,7 +164,7 @@ pub(super) struct ServersQuestion {
 
 impl ServersQuestion {
     /// Waits for the answers. The first answer to this process `took` that time.
-    pub(super) fn wait(self, took: Duration) {
+    fn wait(self, took: Duration) {
         let mut limit = took * 2 + ALLOWANCE;
         for _ in 0..=SLOW {
             let is_answered = self.is_open.recv_timeout(limit) != Err(RecvTimeoutError::Timeout);
@@ -193,8 +212,9 @@ fn find_other(
         let ask = move || {
             if accepts_connections(without_protocol(&server)) {
                 slow.fetch_add(1, Ordering::AcqRel);
+                let answered = ask_alone(&access, &server, topic.as_deref());
                 // If nobody receives it, another server was refused.
-                let _ = sender.send(Other::ask(&access, server, topic.as_deref()));
+                let _ = sender.send(answered.map(|consumer| (server, consumer)));
             }
         };
         // Without a thread this server is asked later.
@@ -202,65 +222,60 @@ fn find_other(
     }
     drop(sender);
     for answer in answers {
-        if let Some(other) = answer {
-            match other.refusal(cluster.id.get(), topic, consumer.client()) {
+        if let Some((server, of_server)) = answer {
+            match refusal(&server, of_server.client(), cluster.id.get(), topic, consumer.client()) {
                 Some(refusal) => return cluster.refuse(refusal),
-                None => drop(locked(&cluster.servers).known.insert(other.server)),
+                None => drop(locked(&cluster.servers).known.insert(server)),
             }
         }
         slow.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-/// A bootstrap server that the cluster does not name as its broker.
-struct Other {
-    server: String,
-    consumer: BaseConsumer<KafkaContext>,
-    cluster_id: Option<String>,
+/// Asks this bootstrap server alone, which the cluster does not name as its broker, and returns the client; `None` if it does not answer.
+fn ask_alone(access: &Access, server: &str, topic: Option<&str>) -> Option<BaseConsumer<KafkaContext>> {
+    let access = Access { bootstrap: server.to_owned(), ..access.clone() };
+    let consumer = BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(&access));
+    let consumer: BaseConsumer<KafkaContext> = consumer.ok()?;
+    consumer.fetch_metadata(topic, ANSWER).ok()?;
+    Some(consumer)
 }
 
-impl Other {
-    /// Asks this server alone; `None` if it does not answer.
-    fn ask(access: &Access, server: String, topic: Option<&str>) -> Option<Self> {
-        let access = Access { bootstrap: server.clone(), ..access.clone() };
-        let consumer = BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(&access));
-        let consumer: BaseConsumer<KafkaContext> = consumer.ok()?;
-        consumer.fetch_metadata(topic, ANSWER).ok()?;
-        let cluster_id = cluster_id(consumer.client());
-        Some(Self { server, consumer, cluster_id })
+/// The line about a server, which `of_server` is a client of, if it is of another cluster than `client`, which is in the cluster with the id
+/// `known`. Many clusters have the id that an image or a manual gives to each; so with equal ids the topics are compared by theirs.
+fn refusal(
+    server: &str,
+    of_server: &Client<KafkaContext>,
+    known: Option<&String>,
+    topic: Option<&str>,
+    client: &Client<KafkaContext>,
+) -> Option<String> {
+    if let (Some(id), Some(known)) = (cluster_id(of_server), known)
+        && id != *known
+    {
+        return Some(format!(
+            "bootstrap servers of two clusters: {server} belongs to cluster \"{id}\", and the first that answered to \"{known}\"; {ONE_CLUSTER}"
+        ));
     }
-
-    /// The line about this server if it is of another cluster than `client`, which is in the cluster with this id. Many clusters have the id that
-    /// an image or a manual gives to each; so with equal ids the topics are compared by theirs.
-    fn refusal(&self, known: Option<&String>, topic: Option<&str>, client: &Client<KafkaContext>) -> Option<String> {
-        let Self { server, cluster_id, .. } = self;
-        if let (Some(id), Some(known)) = (cluster_id, known)
-            && id != known
-        {
-            return Some(format!(
-                "bootstrap servers of two clusters: {server} belongs to cluster \"{id}\", and the first that answered to \"{known}\"; {ONE_CLUSTER}"
-            ));
-        }
-        let topic = topic?;
-        let differ = || {
-            let id = |client| match topic_identity(client, topic, None, ANSWER) {
-                Ok(TopicIdentity::Id(id)) => Some(id),
-                Ok(TopicIdentity::Missing | TopicIdentity::Unnamed) | Err(_) => None,
-            };
-            matches!((id(self.consumer.client()), id(client)), (Some(theirs), Some(ours)) if theirs != ours)
+    let topic = topic?;
+    let differ = || {
+        let id = |client| match topic_identity(client, topic, None, ANSWER) {
+            Ok(TopicIdentity::Id(id)) => Some(id),
+            Ok(TopicIdentity::Missing | TopicIdentity::Unnamed) | Err(_) => None,
         };
-        let differ_for_good = differ() && {
-            thread::park_timeout(TOPIC_KNOWN);
-            differ()
-        };
-        differ_for_good.then(|| {
-            let id = known.map(String::as_str).unwrap_or_default();
-            format!(
-                "bootstrap servers of two clusters: {server} has another topic \"{topic}\" than the first that answered, though both clusters have \
-                 the id \"{id}\"; {ONE_CLUSTER}"
-            )
-        })
-    }
+        matches!((id(of_server), id(client)), (Some(theirs), Some(ours)) if theirs != ours)
+    };
+    let differ_for_good = differ() && {
+        thread::park_timeout(TOPIC_KNOWN);
+        differ()
+    };
+    differ_for_good.then(|| {
+        let id = known.map(String::as_str).unwrap_or_default();
+        format!(
+            "bootstrap servers of two clusters: {server} has another topic \"{topic}\" than the first that answered, though both clusters have \
+             the id \"{id}\"; {ONE_CLUSTER}"
+        )
+    })
 }
 
 fn address(broker: &MetadataBroker) -> String {

@@ -13,7 +13,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::{Metadata, MetadataBroker, MetadataPartition};
 
 use crate::access::Access;
-use crate::bootstrap_servers::ask_servers;
+use crate::bootstrap_servers::{admit, ask_servers};
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
@@ -23,11 +23,10 @@ use crate::librdkafka::{
     describe_topic, topic_settings,
 };
 use crate::questions::AnswerLimit;
+use crate::reading::OTHER_ADDRESSES;
 use crate::threads;
 use crate::topic::{self, TopicError};
 
-/// A refused connection counts only after this time: a host may have several addresses, which librdkafka tries in turn.
-const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
 /// The time between two checks for librdkafka's messages.
 const LOOK: Duration = Duration::from_millis(20);
 /// The time between two questions while a group has no coordinator.
@@ -112,10 +111,8 @@ impl Examination {
         loop {
             match answered.try_recv() {
                 Ok(Ok(brokers)) => {
-                    if let Some(servers) = ask_servers(access, topic, &consumer, |consumer| consumer, || false) {
-                        servers.wait(clock::now().since(begun));
-                    }
-                    let admitted = access.admit(consumer.client());
+                    let mut servers = ask_servers(access, topic, &consumer, |consumer| consumer, || false);
+                    let admitted = admit(&mut servers, access, consumer.client(), begun);
                     admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
                     return Ok(Self { consumer, brokers, timeout });
                 }

@@ -19,7 +19,7 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
-use crate::bootstrap_servers::{ServersQuestion, ask_servers};
+use crate::bootstrap_servers::{ServersQuestion, admit, ask_servers};
 use crate::context::explain;
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
@@ -173,17 +173,9 @@ impl Asker {
         ask_servers(access, Some(&elections.topic), &self.reading, consumer, move || reading.is_over())
     }
 
-    /// Whether an answer to the question that was asked at `asked` is of this process's cluster. The first time it waits for the answers of the
-    /// bootstrap servers.
-    ///
-    /// # Errors
-    ///
-    /// One line: it is of another cluster, or the bootstrap servers are.
     fn admit(&mut self, asked: Time) -> Result<(), String> {
-        if let Some(servers) = self.servers.take() {
-            servers.wait(clock::now().since(asked));
-        }
-        self.reading.source.access.admit(self.reading.consumer.consumer().client())
+        let Reading { source, consumer, .. } = &*self.reading;
+        admit(&mut self.servers, &source.access, consumer.consumer().client(), asked)
     }
 
     /// Reads the ordered partitions, once the number of the topic's partitions is known.

@@ -54,8 +54,8 @@ pub enum IfMissing {
     Refuse,
 }
 
-/// A refused connection counts only after this time.
-const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
+/// A refused connection counts only after this time: a host may have several addresses, which librdkafka tries in turn.
+pub(super) const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
 
 /// Whether a broker answers.
 #[derive(Eq, PartialEq)]

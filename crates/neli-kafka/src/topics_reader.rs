@@ -23,7 +23,7 @@ use rdkafka::topic_partition_list::Offset;
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::bootstrap_servers::{ServersQuestion, ask_servers};
+use crate::bootstrap_servers::{ServersQuestion, admit, ask_servers};
 use crate::clock;
 use crate::context::explain;
 use crate::error_class::{ErrorClass, code_of, plain};
@@ -361,10 +361,7 @@ impl Asker {
         let (client, context) = (self.shared.consumer.consumer().client(), self.shared.consumer.context());
         match answered {
             Ok((topics, all)) => {
-                if let Some(servers) = self.servers.take() {
-                    servers.wait(clock::now().since(asked));
-                }
-                if let Err(refusal) = self.shared.access.admit(client) {
+                if let Err(refusal) = admit(&mut self.servers, &self.shared.access, client, asked) {
                     self.shared.send(TopicsEvent::Refused(refusal));
                     return false;
                 }
