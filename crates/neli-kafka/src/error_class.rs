@@ -29,6 +29,13 @@ pub(super) enum ErrorClass {
     UnknownTopic,
 }
 
+impl ErrorClass {
+    /// Whether there was no answer at all.
+    pub(super) const fn is_missing_answer(self) -> bool {
+        matches!(self, Self::Connection | Self::Login | Self::NoBroker)
+    }
+}
+
 impl From<RDKafkaErrorCode> for ErrorClass {
     #[expect(clippy::wildcard_enum_match_arm, reason = "some two hundred codes have no meaning here")]
     fn from(code: RDKafkaErrorCode) -> Self {

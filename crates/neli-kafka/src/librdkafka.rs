@@ -101,11 +101,6 @@ impl From<RDKafkaErrorCode> for AdminError {
 }
 
 impl AdminError {
-    /// Whether there was no answer at all.
-    pub(crate) fn is_missing_answer(&self) -> bool {
-        matches!(self.code.into(), ErrorClass::Connection | ErrorClass::Login | ErrorClass::NoBroker)
-    }
-
     /// What may be the cause, after the text; empty for most codes.
     pub(crate) fn cause(&self) -> &'static str {
         let is_quota = self.code == RDKafkaErrorCode::ThrottlingQuotaExceeded;

@@ -447,7 +447,7 @@ impl Asker {
                             created_with = is_created.then_some(brokers.len()).or(created_with);
                             continue;
                         }
-                        Err(TopicError::Transient(error)) if !error.is_missing_answer() => {
+                        Err(TopicError::Transient(error)) if !ErrorClass::from(error.code).is_missing_answer() => {
                             self.not_made_yet(&error, &mut told);
                             continue;
                         }

@@ -479,9 +479,7 @@ impl Shared {
         let (client, broker) = (self.consumer.consumer().client(), Some(broker).filter(|broker| *broker >= 0));
         match describe_topics(client, names, broker, limit, Variation::IncludeRights) {
             Ok(described) => Ok(described),
-            Err(code) if matches!(code.into(), ErrorClass::Connection | ErrorClass::NoBroker | ErrorClass::Login) => {
-                Err(code)
-            }
+            Err(code) if ErrorClass::from(code).is_missing_answer() => Err(code),
             Err(_) => {
                 let unnamed = TopicDescription { identity: TopicIdentity::Unnamed, partitions: 0, rights: None };
                 Ok(names.iter().map(|_| Ok(unnamed)).collect())
