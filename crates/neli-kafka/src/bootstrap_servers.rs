@@ -21,6 +21,7 @@ use crate::cluster::ONE_CLUSTER;
 use crate::context::KafkaContext;
 use crate::election::Properties;
 use crate::librdkafka::{cluster_id, topic_identity};
+use crate::questions::RETRY;
 use crate::threads::{self, locked};
 
 /// Checks the list, and returns it without spaces.
@@ -103,8 +104,6 @@ const SLOW: u32 = 20;
 const ANSWER: Duration = Duration::from_secs(16);
 /// The time limit of a connection that only shows whether a server can be reached.
 const CONNECTED: Duration = Duration::from_secs(5);
-/// The time between two questions while no broker answers.
-const RETRY: Duration = Duration::from_millis(200);
 /// After this time all brokers of a cluster know a topic that was made anew.
 const TOPIC_KNOWN: Duration = Duration::from_millis(500);
 

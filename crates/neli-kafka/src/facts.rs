@@ -24,17 +24,11 @@ use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, NewTopic, TopicDescription, Variation, describe_topic};
 use crate::partition_consumer::PartitionConsumer;
-use crate::questions::AnswerLimit;
+use crate::questions::{AnswerLimit, LOOK_AGAIN, RETRY};
 use crate::reading::{IfMissing, Source, end_offset};
 use crate::threads;
 use crate::topic::{self, Presence, TopicError};
 
-/// The time limit of the first question.
-const FIRST_ANSWER: Duration = Duration::from_secs(1);
-/// The least time limit of any other question. librdkafka's `socket.timeout.ms` has the same value.
-const ANSWER: Duration = Duration::from_secs(2);
-/// The time between two attempts.
-const RETRY: Duration = Duration::from_millis(200);
 /// A partition may have no leader that answers for this long: for a moment after its topic was created or its leader moved, that is normal.
 const LED_WITHIN: Duration = Duration::from_secs(2);
 /// A reading that delivers nothing for this long starts again.
@@ -173,7 +167,7 @@ impl Thread {
     /// Kafka refuses for good: one line.
     fn judge_first(&mut self) -> Result<(), String> {
         let consumer = self.connect(&self.source.access.reader()).map_err(|error| explain(&error))?;
-        let (client, mut limit) = (consumer.consumer().client(), AnswerLimit::new(FIRST_ANSWER, ANSWER));
+        let (client, mut limit) = (consumer.consumer().client(), AnswerLimit::OF_READER);
         let looked = topic::look(client, &self.place(), limit.ask());
         self.source.access.admit(client)?;
         let judged = looked.and_then(|presence| match presence {
@@ -195,7 +189,7 @@ impl Thread {
     /// Kafka refuses for good: one line.
     fn read_to_end(&mut self) -> Result<(), String> {
         let config = self.source.access.reader();
-        let mut limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
+        let mut limit = AnswerLimit::OF_READER;
         let begun = clock::now();
         let mut consumer = None;
         while !self.is_over() {
@@ -425,8 +419,6 @@ impl Progress {
 
 // ---- the topic of facts itself: finds it, creates it if it is missing, identifies it, and judges its settings ----
 
-/// The time between two checks of a topic that is being created.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// `segment.ms`.
 const SEGMENT: Duration = Duration::from_secs(60 * 60);
 

@@ -23,7 +23,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
-use crate::questions::AnswerLimit;
+use crate::questions::{AnswerLimit, RETRY};
 use crate::text::{ClientError, Words};
 use crate::threads::{self, locked};
 use crate::{clock, librdkafka};
@@ -352,8 +352,6 @@ impl GroupContext {
 
 /// The time limit of the first question, and the least limit of any other.
 const ANSWER: Duration = Duration::from_millis(500);
-/// The time between two questions while there is no answer.
-const RETRY: Duration = Duration::from_millis(200);
 
 /// Asks for the topic's metadata until there is an answer, unless the previous question is still in flight.
 ///

@@ -24,14 +24,8 @@ use crate::election::Elections;
 use crate::error_class::{code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{TopicDescription, Variation, describe_topic};
-use crate::questions::{AnswerLimit, ByBroker, ask_all};
+use crate::questions::{ANSWER, AnswerLimit, ByBroker, RETRY, ask_all};
 use crate::threads;
-
-/// The least time limit of a question to one broker. librdkafka takes a connection for dead after the same time (`socket.timeout.ms`),
-/// unless the user sets another.
-const ANSWER: Duration = Duration::from_secs(2);
-/// The time between two attempts while no broker answers.
-const RETRY: Duration = Duration::from_millis(200);
 
 /// Starts the thread that asks on request, until there is an answer of this process's cluster, which goes to `events`. A request
 /// is the number of partitions by which roles are assigned to partitions; `None` means the number that the topic has now. The thread ends,

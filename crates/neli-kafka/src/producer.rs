@@ -20,7 +20,7 @@ use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{MainQueue, Waker, topic_identity};
-use crate::questions::AnswerLimit;
+use crate::questions::{ANSWER, AnswerLimit, LOOK_AGAIN, RETRY};
 use crate::text::{self, ClientError};
 use crate::threads::{self, locked};
 use crate::topic::{self, Presence, TopicError};
@@ -28,12 +28,6 @@ use crate::{clock, embedded, identity};
 
 /// The time limit of the question that opens the producer's connection.
 const WARMING: Duration = Duration::from_secs(16);
-/// The least time limit of any other question.
-const ANSWER: Duration = Duration::from_secs(2);
-/// The time between two checks for a topic that is about to be created.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
-/// The time between two questions while there is no answer.
-const RETRY: Duration = Duration::from_millis(200);
 /// The time limit of the question about the missing right.
 const LOOK: Duration = Duration::from_secs(1);
 

@@ -19,6 +19,16 @@ use crate::error_class::code_of;
 // A slow link needs several round trips before the first answer (TCP, TLS, API versions, login, metadata). If the limit never grew, each
 // attempt would end before its first answer, for ever.
 
+/// The time limit of a reader's first question. The missing answer is reported if a connection has failed by then; otherwise the link may be slow,
+/// and the next question shows it.
+const FIRST_ANSWER: Duration = Duration::from_secs(1);
+/// The least time limit of any other question. librdkafka takes a connection for dead after the same time (`socket.timeout.ms`), unless the
+/// user sets another.
+pub(super) const ANSWER: Duration = Duration::from_secs(2);
+/// The time between two questions while there is no answer.
+pub(super) const RETRY: Duration = Duration::from_millis(200);
+/// The time between two questions for a topic that was just created, or is about to be.
+pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// The longest time limit, unless the caller sets a shorter one.
 const LONGEST: Duration = Duration::from_secs(16);
 /// The limit is multiplied by this after a question without an answer.
@@ -41,6 +51,9 @@ pub(super) struct AnswerLimit {
 }
 
 impl AnswerLimit {
+    /// That of a reader's questions.
+    pub(super) const OF_READER: Self = Self::new(FIRST_ANSWER, ANSWER);
+
     /// The first question has the limit `first`; each question after an answer has at least `least`.
     pub(super) const fn new(first: Duration, least: Duration) -> Self {
         Self { first, least, longest: LONGEST, limit: None, asking_since: None }

@@ -24,7 +24,7 @@ use crate::context::explain;
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, topic_identity};
-use crate::questions::{Answer, AnswerLimit, Question};
+use crate::questions::{Answer, AnswerLimit, LOOK_AGAIN, Question, RETRY};
 use crate::reading::{IfMissing, Order, Reading, Source};
 use crate::text::reason;
 use crate::threads;
@@ -33,13 +33,6 @@ use crate::{clock, embedded};
 
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
-/// The time limit of the first question. The missing answer is reported if a connection has failed by then; otherwise the link may be slow, and
-/// the next question shows it.
-const FIRST_ANSWER: Duration = Duration::from_secs(1);
-/// The least time limit of any other question. librdkafka's `socket.timeout.ms` has the same value.
-const ANSWER: Duration = Duration::from_secs(2);
-/// The time between two questions while there is no answer, or the answer contradicts what was read.
-const RETRY: Duration = Duration::from_millis(200);
 
 /// One reading of the journals in a topic's partitions. Dropping it never blocks. Events that it sent before carry its number.
 pub struct Reader {
@@ -129,7 +122,7 @@ impl Asker {
     fn new(reading: Arc<Reading>) -> Self {
         Self {
             reading,
-            answer_limit: AnswerLimit::new(FIRST_ANSWER, ANSWER),
+            answer_limit: AnswerLimit::OF_READER,
             servers: None,
             reaches_leaders_first: false,
             leaders: None,
@@ -389,8 +382,6 @@ const NEW_WITHIN: Duration = Duration::from_millis(500);
 /// The time between two questions for a topic that Kafka does not make now, and between two warnings for one reason.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 const TELL_AGAIN: Duration = Duration::from_secs(30);
-/// The time between two checks of a topic that was just created, or is about to be.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 impl Asker {
     /// Waits until the topic exists, or until this reading is over. Creates the topic if that is allowed.

@@ -262,7 +262,7 @@ impl Reading {
 /// The time between two attempts to read a batch that can't be decoded.
 const DECODE_RETRY: Duration = Duration::from_millis(500);
 /// The longest time after which a dropped reader's threads notice the drop. The caller does not wait for that.
-const LINGER: Duration = Duration::from_millis(500);
+pub(super) const LINGER: Duration = Duration::from_millis(500);
 
 impl Reading {
     /// Waits inside librdkafka, so that each record is delivered as soon as it arrives.

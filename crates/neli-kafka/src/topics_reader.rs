@@ -29,8 +29,8 @@ use crate::context::explain;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka::{TopicDescription, Variation, describe_topics};
 use crate::partition_consumer::PartitionConsumer;
-use crate::questions::{self, AnswerLimit, ByBroker, Partition, ask_all};
-use crate::reading::record_for_display;
+use crate::questions::{self, ANSWER, AnswerLimit, ByBroker, Partition, ask_all};
+use crate::reading::{LINGER, record_for_display};
 use crate::text::reason;
 use crate::threads::{self, locked};
 use crate::topic::{may_not_describe, may_not_read};
@@ -39,17 +39,12 @@ use crate::topic::{may_not_describe, may_not_read};
 const ASK_INTERVAL: Duration = Duration::from_secs(5);
 /// The same while there is no answer, or after an error.
 const RETRY: Duration = Duration::from_secs(1);
-/// The time limits of the first question, and of any other at least.
-const FIRST_ANSWER: Duration = Duration::from_secs(1);
-const ANSWER: Duration = Duration::from_secs(2);
 /// Of a topic's past so many records are read without a pause, and so long is the pause: present records wait behind few of them, and a processor
 /// has most of its time for others.
 const PAST_AT_ONCE: usize = 500;
 const PAST_PAUSE: Duration = Duration::from_millis(10);
 /// The property for how long a broker may hold back the answer to a fetch without records.
 const FETCH_WAIT: &str = "fetch.wait.max.ms";
-/// The longest time after which a dropped reader's threads notice the drop. The caller does not wait for that.
-const LINGER: Duration = Duration::from_millis(500);
 
 /// What the reader reports.
 #[derive(Debug)]
@@ -135,7 +130,7 @@ impl TopicsReader {
             stopped: AtomicBool::new(false),
         });
         let (polls, asks) = (Arc::clone(&shared), Arc::clone(&shared));
-        let limit = AnswerLimit::new(FIRST_ANSWER, ANSWER);
+        let limit = AnswerLimit::OF_READER;
         let known = named.clone();
         let asker = Asker { shared: asks, named, known, limit, ask_at: clock::now(), servers: None, past: None };
         threads::start("neli-reader", move || polls.poll())
