@@ -39,8 +39,6 @@ pub struct Router {
     /// The extra readings in progress, with the time at which each began; and those that wait until fewer are in progress.
     extra: BTreeMap<u32, Time>,
     waiting: VecDeque<u32>,
-    /// How many elections follow a reading.
-    following: usize,
     /// The elections that are not caught up.
     eager: BTreeSet<u32>,
     events: VecDeque<SessionEvent>,
@@ -61,7 +59,6 @@ impl Router {
             readings: 0,
             extra: BTreeMap::new(),
             waiting: VecDeque::new(),
-            following: 0,
             eager: BTreeSet::new(),
             events: VecDeque::new(),
             orders: VecDeque::new(),
@@ -124,10 +121,8 @@ impl Router {
 
     fn follow_anew(&mut self, now: Time, role: u32) {
         self.unfollow(role);
-        let Some(live) = self.live.filter(|_| self.following > 0) else {
-            self.begin_live(now, role);
-            return;
-        };
+        let is_followed = self.places.iter().any(|place| place.reading.is_some());
+        let Some(live) = self.live.filter(|_| is_followed) else { return self.begin_live(now, role) };
         let Some(partition) = self.partition_of(role) else { return self.follow(role, live) };
         match self.progress.get(&(live, partition)) {
             None => self.follow(role, live),
@@ -202,7 +197,7 @@ impl Router {
     /// Ends all readings.
     pub fn stop(&mut self) {
         self.places.fill(ReadingPlace::default());
-        (self.live, self.following) = (None, 0);
+        self.live = None;
         self.progress.clear();
         self.extra.clear();
         self.waiting.clear();
@@ -551,13 +546,11 @@ impl Router {
     }
 
     fn follow(&mut self, role: u32, reading: u32) {
-        self.following += 1;
         *self.place_mut(role) = ReadingPlace { reading: Some(reading), ..ReadingPlace::default() };
     }
 
     fn unfollow(&mut self, role: u32) {
         let Some(reading) = std::mem::take(self.place_mut(role)).reading else { return };
-        self.following -= 1;
         self.eager.remove(&role);
         if let Some(partition) = self.partition_of(role)
             && self.live != Some(reading)
