@@ -20,8 +20,6 @@ pub enum KafkaEvent {
         role: u32,
         /// The sequence number, as given to [`Producer::send`](crate::producer::Producer::send).
         seq: u64,
-        /// The record's offset.
-        offset: i64,
     },
     /// An event of a member of the consumer group. What a former member reports must not be attributed to its successor.
     Group {

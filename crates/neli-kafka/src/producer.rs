@@ -387,11 +387,11 @@ impl ProducerContext for Deliveries {
             Sent::Record { role, seq } => Some((role, seq)),
         };
         let error = match result {
-            Ok(message) => {
+            Ok(_) => {
                 self.refused.store(false, Ordering::Relaxed);
                 self.context.rebootstrap.answered();
                 return self.send(match record {
-                    Some((role, seq)) => KafkaEvent::Delivered { role, seq, offset: message.offset() },
+                    Some((role, seq)) => KafkaEvent::Delivered { role, seq },
                     None => SessionEvent::HelloDelivered.into(),
                 });
             }

@@ -293,7 +293,7 @@ impl Session {
         self.judge_again(clock::now());
         self.join_again(clock::now());
         match event {
-            KafkaEvent::Delivered { role, seq, .. } => self.tell(role, Event::Delivered { seq }),
+            KafkaEvent::Delivered { role, seq } => self.tell(role, Event::Delivered { seq }),
             KafkaEvent::Group { member, event } => self.handle_group_event(member, event),
             KafkaEvent::Identified { asked, identity, count, partitions } => {
                 self.identified(asked, identity, count, &partitions);
