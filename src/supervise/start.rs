@@ -11,7 +11,7 @@ use std::{future, io};
 
 use anyhow::{Context as _, Result};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
-use neli_kafka::{Access, Brokers, Client, ElectionId, Session, SessionSettings, clock, random_bytes};
+use neli_kafka::{Access, Brokers, Client, ElectionId, IfMissing, Session, Source, clock, random_bytes};
 use neli_proto::hello::Hello;
 use neli_proto::hooks::Hook;
 use neli_proto::record::MemberId;
@@ -224,12 +224,8 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
         logger.event(&events::librdkafka("client", message));
     });
     let access = Access { log_callback: Some(log_callback), ..access };
-    let settings = SessionSettings {
-        elections: config.elections(),
-        create_topic: config.create_topic,
-        timeout: config.timings.lease,
-    };
-    Ok(Session::start(access, settings)?)
+    let if_missing = if config.create_topic { IfMissing::Create } else { IfMissing::Refuse };
+    Ok(Session::start(Source::new(access, config.elections(), if_missing), config.timings.lease)?)
 }
 
 /// Properties of the process at the very start of `main`.

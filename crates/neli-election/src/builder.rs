@@ -7,7 +7,7 @@ use std::time::Duration;
 use neli_kafka::embedded::Connection;
 use neli_kafka::properties::{self, Fault};
 use neli_kafka::{
-    Access, Elections, MemberTimings, Properties, SessionSettings, bootstrap_servers, clock, hello, names,
+    Access, Elections, IfMissing, MemberTimings, Properties, Source, bootstrap_servers, clock, hello, names,
     random_bytes, reason, shown_duration,
 };
 use neli_proto::hello::Hello;
@@ -384,12 +384,11 @@ impl Builder {
         }
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
         let member = MemberId::from_random(u128::from_le_bytes(random_bytes().map_err(no_randomness)?));
-        let session = SessionSettings { elections, create_topic: self.create_topic, timeout: timings.lease };
+        let if_missing = if self.create_topic { IfMissing::Create } else { IfMissing::Refuse };
         let hello = hello((member, &self.candidates_name()?), VERSION, elector, 0, None);
         let node = node_settings(hello, timings, self.stop_timeout + release_takes, self.create_topic);
         Ok(driver::Settings {
-            access,
-            session,
+            source: Source::new(access, elections, if_missing),
             node,
             max_roles: self.max_roles,
             are_spread: self.are_spread,

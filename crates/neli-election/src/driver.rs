@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use std::{io, thread};
 
-use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, SessionSettings, clock, many_roles, reason};
+use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, Source, clock, many_roles, reason};
 use neli_proto::candidate;
 use neli_proto::guard::{Action as GuardAction, Order};
 use neli_proto::node::{self, Action, Status};
@@ -48,8 +48,7 @@ pub(crate) type Callback = Arc<dyn Fn(Lease, Reason) -> Pin<Box<dyn Future<Outpu
 
 /// The settings of the thread.
 pub(crate) struct Settings {
-    pub(crate) access: neli_kafka::Access,
-    pub(crate) session: SessionSettings,
+    pub(crate) source: Source,
     /// The settings of each node.
     pub(crate) node: node::Settings,
     /// With many roles: the most that this process leads, and whether roles are handed over.
@@ -73,7 +72,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let warnings = Warnings::start(&settings.runtime, on_warning);
     let (command_sender, commands) = mpsc::unbounded_channel();
     let (mut roles, mut shared) = (Vec::new(), Vec::new());
-    let elections = &settings.session.elections;
+    let elections = &settings.source.elections;
     for (at, number) in elections.roles.clone().enumerate() {
         let (role, states, events) = Role::new(&settings, elections.election(number, 1), warnings.clone())?;
         roles.push(role);
@@ -81,7 +80,7 @@ pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     }
     let node::Settings { hello, timings, .. } = &settings.node;
     let many = many_roles(hello.clone(), elections, timings.elector(), settings.max_roles, settings.are_spread);
-    let session = Session::start(settings.access.clone(), settings.session.clone())?;
+    let session = Session::start(settings.source.clone(), timings.lease)?;
     let driver = Driver {
         standing: roles.len(),
         nodes: Nodes::new(roles, session, many),

@@ -125,8 +125,7 @@ pub(crate) fn start(
     let cannot = |error: io::Error| Error::System(format!("the follower can't be started: {}", reason(&error)));
     let (states, receivers): (Vec<_>, Vec<_>) =
         elections.roles.clone().map(|_| watch::channel(Ok(Leadership::Unknown { trouble: None }))).unzip();
-    let source =
-        Source { access, elections, partitions: None, only: None, if_missing: IfMissing::Await, is_for_display: false };
+    let source = Source::new(access, elections, IfMissing::Await);
     let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
     // Nothing is sent: the thread sees that the last sender is dropped.
     let (follows, followers) = mpsc::channel(1);
@@ -198,7 +197,7 @@ impl Reading {
             counted: None,
             elections: elections.clone(),
             // A topic that was created again may have another number of partitions, so each reader finds it by itself.
-            readers: KafkaReaders::new(source, false, event_sender),
+            readers: KafkaReaders::new(source, event_sender),
             router: Router::new(roles),
             touched: (0..states.len()).collect(),
             timeouts: Timeouts::default(),

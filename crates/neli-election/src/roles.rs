@@ -86,7 +86,7 @@ impl Builder {
             return Err(Error::option("max_roles", most.to_string(), format!("must be 1 to {}", names::MOST_ROLES)));
         }
         let settings = driver::Settings { has_roles: true, ..self.settings()? };
-        let labels = settings.session.elections.labels();
+        let labels = settings.source.elections.labels();
         let joining = driver::start(settings)?.into_iter().map(Election::joining);
         let roles = Roles { elections: labels.into_iter().zip(joining).collect() };
         for (_, election) in roles.iter() {

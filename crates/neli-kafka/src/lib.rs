@@ -48,7 +48,7 @@ pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, hello, many_rol
 pub use producer::Producer;
 pub use reader::Reader;
 pub use reading::{IfMissing, Source};
-pub use session::{KafkaReaders, Router, Session, SessionSettings};
+pub use session::{KafkaReaders, Router, Session};
 pub use text::{ClientError, Words, reason, shown_duration, undecodable};
 pub use topic::journal_to_create;
 pub use topics_reader::{TopicsEvent, TopicsReader};

@@ -41,6 +41,13 @@ pub struct Source {
     pub is_for_display: bool,
 }
 
+impl Source {
+    /// The journals of these elections, for those who stand in them or follow them.
+    pub const fn new(access: Access, elections: Elections, if_missing: IfMissing) -> Self {
+        Self { access, elections, partitions: None, only: None, if_missing, is_for_display: false }
+    }
+}
+
 /// What to do if a topic is missing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum IfMissing {

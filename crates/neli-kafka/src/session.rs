@@ -22,7 +22,7 @@ use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
 use crate::facts::{FactsReader, FactsSettings, FactsTopic};
 use crate::group::Member;
 use crate::producer::Producer;
-use crate::reading::{IfMissing, Source};
+use crate::reading::Source;
 use crate::text::{ClientError, reason};
 use crate::topic::partitions_changed;
 
@@ -35,21 +35,10 @@ const EVENTS_WAITING: usize = 1024;
 /// How many of them one call of [`Session::poll`] takes.
 const READ_AT_ONCE: usize = 64;
 
-/// The settings of a session.
-#[derive(Clone, Debug)]
-pub struct SessionSettings {
-    /// The elections whose records are read and written.
-    pub elections: Elections,
-    /// Whether a missing topic is created.
-    pub create_topic: bool,
-    /// A record that was not acknowledged is given up this long after it was sent.
-    pub timeout: Duration,
-}
-
 /// One producer, one reader and one member of the group for all elections of a process.
 pub struct Session {
-    access: Access,
-    settings: SessionSettings,
+    /// A record that was not acknowledged is given up this long after it was sent.
+    timeout: Duration,
     producer: Producer,
     /// How often the producer was renewed.
     renewals: u32,
@@ -90,35 +79,23 @@ pub struct Session {
     outputs: VecDeque<SessionEvent>,
 }
 
-/// The source from which a session's journals are read.
-fn source(access: &Access, settings: &SessionSettings) -> Source {
-    Source {
-        access: access.clone(),
-        elections: settings.elections.clone(),
-        partitions: None,
-        only: None,
-        if_missing: if settings.create_topic { IfMissing::Create } else { IfMissing::Refuse },
-        is_for_display: false,
-    }
-}
-
 impl Session {
-    /// Connects the producer; nothing is read before `read_anew`.
+    /// Connects the producer; nothing is read from `source` before `read_anew`. A record that was not acknowledged is given up `timeout` after it
+    /// was sent.
     ///
     /// # Errors
     ///
     /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
-    pub fn start(access: Access, settings: SessionSettings) -> Result<Self, ClientError> {
+    pub fn start(source: Source, timeout: Duration) -> Result<Self, ClientError> {
         let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
-        let producer = Producer::start(&access, &settings.elections, settings.timeout, event_sender.clone())?;
-        let readers = KafkaReaders::new(source(&access, &settings), true, event_sender.clone());
-        let router = Router::new(settings.elections.roles.clone());
+        let producer = Producer::start(&source.access, &source.elections, timeout, event_sender.clone())?;
+        let router = Router::new(source.elections.roles.clone());
         Ok(Self {
-            access,
+            timeout,
             producer,
             renewals: 0,
             known_renewals: BTreeMap::new(),
-            readers,
+            readers: KafkaReaders::new(source, event_sender.clone()),
             router,
             counted: None,
             has_grown: false,
@@ -139,18 +116,17 @@ impl Session {
             events,
             event_sender,
             outputs: VecDeque::new(),
-            settings,
         })
     }
 
     /// How this session connects to Kafka.
     pub const fn access(&self) -> &Access {
-        &self.access
+        &self.readers.source.access
     }
 
     /// The election of a role, once it is known how many partitions the topic has.
     pub(crate) fn election(&self, role: u32) -> Option<ElectionId> {
-        self.router.partitions().map(|partitions| self.settings.elections.election(role, partitions))
+        self.router.partitions().map(|partitions| self.readers.source.elections.election(role, partitions))
     }
 
     /// Waits until [`poll`](Self::poll) may have something. May be dropped and called again at any time.
@@ -184,7 +160,7 @@ impl Session {
         let now = clock::now();
         self.router.read_anew(now, role);
         self.follow_router();
-        if self.access.embedded.is_some() {
+        if self.access().embedded.is_some() {
             // Its topics have no settings.
             self.tell(role, Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: false });
         } else {
@@ -266,8 +242,8 @@ impl Session {
     /// If it can't be made, [`SessionEvent::Refused`] follows: without one the process can't stand.
     pub(crate) fn renew_producer(&mut self, role: u32) {
         if self.known_renewals.get(&role).copied().unwrap_or_default() == self.renewals {
-            let SessionSettings { elections, timeout, .. } = &self.settings;
-            match Producer::start(&self.access, elections, *timeout, self.event_sender.clone()) {
+            let Source { access, elections, .. } = &self.readers.source;
+            match Producer::start(access, elections, self.timeout, self.event_sender.clone()) {
                 Ok(producer) => self.producer = producer,
                 Err(error) => {
                     self.outputs.push_back(SessionEvent::Refused { role: None, error: error.to_string() });
@@ -347,8 +323,7 @@ impl Session {
         settings: FactsSettings,
         judges_first: bool,
     ) -> io::Result<FactsReader> {
-        let source = source(&self.access, &self.settings);
-        FactsReader::start(source, topic, settings, self.event_sender.clone(), judges_first)
+        FactsReader::start(self.readers.source.clone(), topic, settings, self.event_sender.clone(), judges_first)
     }
 
     /// Hands over a fact under this key, and returns at once: its result is reported with `id`.
@@ -392,13 +367,17 @@ impl Session {
         match self.router.partitions() {
             Some(known) if known != partitions => self.refuse_count(known, partitions),
             Some(_) => {}
-            None => self.router.found(partitions),
+            None => {
+                self.router.found(partitions);
+                // Later readers need not find it.
+                self.readers.source.partitions = Some(partitions);
+            }
         }
     }
 
     /// With another number of partitions a role is in another partition, and two candidates with different numbers could both lead it.
     fn refuse_count(&mut self, known: i32, partitions: i32) {
-        let error = partitions_changed(&self.settings.elections.topic, known, partitions);
+        let error = partitions_changed(&self.readers.source.elections.topic, known, partitions);
         self.outputs.push_back(SessionEvent::Refused { role: None, error });
     }
 
@@ -406,7 +385,7 @@ impl Session {
     /// because all running candidates keep the number that they began with. They don't in a topic that was created again: candidates that start
     /// use its number.
     fn stays(&mut self, identity: TopicIdentity, count: i32) -> bool {
-        let elections = &self.settings.elections;
+        let elections = &self.readers.source.elections;
         let Some(known) = self.router.partitions().filter(|_| elections.roles.end > 1) else { return true };
         if identity == TopicIdentity::Missing {
             return true;
@@ -440,7 +419,7 @@ impl Session {
         // A missing topic concerns every partition.
         let concerns = |partition| identity == TopicIdentity::Missing || partitions.contains(&partition);
         let counted = self.router.partitions().unwrap_or(1);
-        for role in self.settings.elections.roles.clone() {
+        for role in self.readers.source.elections.roles.clone() {
             if concerns(Elections::partition_of(role, counted)) {
                 self.tell(role, Event::TopicIdentified { asked, identity });
             }
@@ -491,9 +470,9 @@ impl Session {
 
     /// R0, once in each reading of a role.
     fn judge_for(&mut self, role: u32, facts: &TopicFacts) {
-        let elections = &self.settings.elections;
+        let Source { access, elections, .. } = &self.readers.source;
         let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
-        let place = JudgedPartition { bootstrap: &self.access.bootstrap, topic: &elections.topic, partition };
+        let place = JudgedPartition { bootstrap: &access.bootstrap, topic: &elections.topic, partition };
         match topic::judge(facts, place) {
             Ok(Judgement { cut_is_harmless, gaps_are_markers, risks }) => {
                 if !risks.is_empty() {
@@ -559,18 +538,18 @@ impl Session {
 
     /// Joins the group. Without a thread or a client for a member this is tried again later: no election depends on the group.
     fn join(&mut self) {
-        let Self { access, settings, event_sender, .. } = self;
-        let in_use = settings.elections.partitions_in_use(self.router.partitions().unwrap_or(1));
+        let Source { access, elections, .. } = &self.readers.source;
+        let in_use = elections.partitions_in_use(self.router.partitions().unwrap_or(1));
         (self.held, self.group_member, self.has_unused_partitions) = (None, None, false);
         self.members += 1;
-        match Member::join(access, &settings.elections, in_use, self.members, event_sender.clone()) {
+        match Member::join(access, elections, in_use, self.members, self.event_sender.clone()) {
             Ok(member) => {
                 (self.member, self.joins_again_at) = (Some(member), None);
                 self.tell_member_whether_it_leads();
             }
             Err(error) => {
                 self.joins_again_at = Some(clock::now() + JOINED_AGAIN_AFTER);
-                let line = format!("group \"{}\": it can't be joined: {error}", self.settings.elections.group);
+                let line = format!("group \"{}\": it can't be joined: {error}", elections.group);
                 self.set_refusal(Some(Refusal { words: error.to_string(), line }));
             }
         }

@@ -94,7 +94,7 @@ impl Role {
         warnings: Warnings,
     ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
-        let are_many = settings.session.elections.are_many();
+        let are_many = settings.source.elections.are_many();
         let node = neli_kafka::new_node(settings.node.clone(), are_many).map_err(no_randomness)?;
         let (state, states) = watch::channel(State::default());
         let capacity = if are_many { EVENT_CAPACITY_OF_MANY } else { EVENT_CAPACITY };

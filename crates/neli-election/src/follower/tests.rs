@@ -6,14 +6,8 @@ use tokio::sync::mpsc;
 use super::*;
 
 fn source() -> Source {
-    Source {
-        access: Access::at("localhost:9", &Properties::default()),
-        elections: Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: [].into() },
-        partitions: None,
-        only: None,
-        if_missing: IfMissing::Await,
-        is_for_display: false,
-    }
+    let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: [].into() };
+    Source::new(Access::at("localhost:9", &Properties::default()), elections, IfMissing::Await)
 }
 
 const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;

@@ -18,14 +18,9 @@ fn start(cluster: &Cluster<'_>, events: Sender<KafkaEvent>) -> FactsReader {
 }
 
 fn parts(cluster: &Cluster<'_>) -> (Source, FactsTopic, FactsSettings) {
-    let source = Source {
-        access: Access::at(&cluster.bootstrap_servers(), &Properties::default()),
-        elections: Elections { group: "g".into(), topic: "journal".into(), roles: 0..1, names: Arc::new([]) },
-        partitions: None,
-        only: None,
-        if_missing: IfMissing::Refuse,
-        is_for_display: false,
-    };
+    let access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+    let elections = Elections { group: "g".into(), topic: "journal".into(), roles: 0..1, names: Arc::new([]) };
+    let source = Source::new(access, elections, IfMissing::Refuse);
     let topic = FactsTopic { name: "facts".into(), keys: Place::ALL.map(|place| (format!("{place:?}"), place)) };
     let settings = FactsSettings { retention: Duration::from_secs(1), compaction_lag: Duration::ZERO, window: None };
     (source, topic, settings)

@@ -12,7 +12,7 @@ use super::*;
 use crate::access::Access;
 use crate::election::Properties;
 use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
-use crate::session::SessionSettings;
+use crate::reading::{IfMissing, Source};
 
 struct Role {
     node: Node,
@@ -77,9 +77,8 @@ fn nodes_at(bootstrap: &str) -> Nodes<Role> {
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..2, names: Arc::new([]) };
     let role = |role| Role { node: new_node(settings.clone(), false).unwrap(), election: elections.election(role, 1) };
     let roles = vec![role(0), role(1)];
-    let timeout = Duration::from_secs(5);
-    let session = SessionSettings { elections, create_topic: false, timeout };
-    let session = Session::start(Access::at(bootstrap, &Properties::default()), session).unwrap();
+    let source = Source::new(Access::at(bootstrap, &Properties::default()), elections, IfMissing::Refuse);
+    let session = Session::start(source, Duration::from_secs(5)).unwrap();
     Nodes::new(roles, session, None)
 }
 

@@ -46,7 +46,7 @@ fn start_with(access: Access, roles: u32, partitions: Option<i32>) -> (Reader, R
 
 fn source(access: Access, roles: u32, partitions: Option<i32>) -> Source {
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
-    Source { access, elections, partitions, only: None, if_missing: IfMissing::Create, is_for_display: false }
+    Source { partitions, ..Source::new(access, elections, IfMissing::Create) }
 }
 
 /// The first value that `wanted` returns for an event.

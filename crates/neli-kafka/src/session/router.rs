@@ -568,16 +568,14 @@ pub struct KafkaReaders {
     /// The source for each later reader, except which partitions it reads. Its number of partitions is `None` if each reader is to find the
     /// topic's number.
     pub source: Source,
-    /// Whether a later reader gets the number of partitions that an earlier one found.
-    keeps_partitions: bool,
     by_reading: BTreeMap<u32, Reader>,
     event_sender: Sender<KafkaEvent>,
 }
 
 impl KafkaReaders {
     /// The readers send their events to `event_sender`, which are to be passed to the router.
-    pub const fn new(source: Source, keeps_partitions: bool, event_sender: Sender<KafkaEvent>) -> Self {
-        Self { source, keeps_partitions, by_reading: BTreeMap::new(), event_sender }
+    pub const fn new(source: Source, event_sender: Sender<KafkaEvent>) -> Self {
+        Self { source, by_reading: BTreeMap::new(), event_sender }
     }
 
     /// Does what the router wants of the readers.
@@ -589,8 +587,7 @@ impl KafkaReaders {
         self.by_reading.retain(|reading, _| router.has(*reading));
         for reading in router.readings() {
             if let Entry::Vacant(entry) = self.by_reading.entry(reading) {
-                let partitions = router.partitions.filter(|_| self.keeps_partitions).or(self.source.partitions);
-                let source = Source { partitions, only: router.only(reading), ..self.source.clone() };
+                let source = Source { only: router.only(reading), ..self.source.clone() };
                 entry.insert(Reader::start(source, reading, self.event_sender.clone())?);
             }
         }

@@ -7,12 +7,13 @@ use rdkafka::mocking::MockCluster;
 use super::*;
 use crate::election::Properties;
 use crate::event::GroupEvent;
+use crate::reading::IfMissing;
 
 /// A session with this number of roles.
 fn session(bootstrap: &str, roles: u32) -> Session {
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..roles, names: Arc::new([]) };
-    let settings = SessionSettings { elections, create_topic: false, timeout: Duration::from_secs(5) };
-    Session::start(Access::at(bootstrap, &Properties::default()), settings).unwrap()
+    let access = Access::at(bootstrap, &Properties::default());
+    Session::start(Source::new(access, elections, IfMissing::Refuse), Duration::from_secs(5)).unwrap()
 }
 
 /// A role that waits for an answer never asks again by itself, so without another question it would be fenced.
@@ -24,7 +25,7 @@ async fn a_producer_that_is_renewed_asks_again_which_topic_it_is() {
     let mut session = session("127.0.0.1:9", 2);
     session.handle_kafka_event(KafkaEvent::Partitions(2));
     session.identify();
-    session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+    session.readers.source.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
     session.renew_producer(0);
     let is_answer = |event: &SessionEvent| {
         matches!(event, SessionEvent::Election { role: 1, event: Event::TopicIdentified { .. } })
@@ -41,7 +42,7 @@ async fn a_producer_that_is_renewed_asks_again_how_the_topic_is_set() {
     let mut session = session("127.0.0.1:9", 1);
     session.read_anew(0);
     assert!(session.is_judging);
-    session.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+    session.readers.source.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
     session.renew_producer(0);
     let is_answer =
         |event: &SessionEvent| matches!(event, SessionEvent::Election { role: 0, event: Event::TopicJudged { .. } });
@@ -176,14 +177,14 @@ fn a_refusal_by_the_group_is_reported_once_until_the_group_settles() {
 #[test]
 fn a_member_that_can_not_be_made_is_tried_again() {
     let mut session = session("127.0.0.1:9", 1);
-    let access = session.access.clone();
+    let access = session.readers.source.access.clone();
     // A value that librdkafka does not take.
     let properties = [("session.timeout.ms", "x")].map(|(key, value)| (key.to_owned(), value.to_owned()));
-    session.access = Access::at("127.0.0.1:9", &Properties(properties.to_vec()));
+    session.readers.source.access = Access::at("127.0.0.1:9", &Properties(properties.to_vec()));
     session.join_group(0);
     assert!(session.outputs.iter().any(|event| matches!(event, SessionEvent::Group { refusal: Some(_) })));
     assert!(session.member.is_none());
-    session.access = access;
+    session.readers.source.access = access;
     session.join_again(clock::now());
     assert!(session.member.is_none(), "not at once");
     session.join_again(clock::now() + Duration::from_secs(5));
