@@ -19,8 +19,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{self, ErrorClass, Layer, code_of, has_no_coordinator, plain};
 use crate::librdkafka::{
-    AdminError, GroupDescription, NewTopic, Rights, Variation, broker_settings, create_topic, describe_group,
-    describe_topic, topic_settings,
+    AdminError, GroupDescription, NewTopic, Rights, Variation, create_topic, describe_group, describe_topic, settings,
 };
 use crate::questions::AnswerLimit;
 use crate::reading::OTHER_ADDRESSES;
@@ -156,7 +155,7 @@ impl Examination {
         let broker = broker.or_else(|| self.brokers.first().copied()).ok_or_else(no_broker)?;
         let described = describe_topic(client, name, Some(broker), self.timeout, Variation::IncludeRights).ok();
         let facts = topic::facts(client, elections, &mut AnswerLimit::new(self.timeout, self.timeout)).ok();
-        let longest = topic_settings(client, name, &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
+        let longest = settings(client, Some(name), &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
         let longest = longest.into_iter().find(|(setting, _)| setting == LONGEST_RECORD);
         Ok(Some(TopicSeen {
             partitions: topic.partitions().iter().map(seen).collect(),
@@ -217,7 +216,7 @@ impl Examination {
     /// This user has no right to them, or the broker does not answer.
     pub fn broker_settings(&self, names: &[&str]) -> Result<Vec<(String, Option<String>)>, NotAnswered> {
         let broker = self.brokers.first().ok_or_else(no_broker)?;
-        let settings = broker_settings(self.consumer.client(), names, *broker, self.timeout).map_err(not_answered)?;
+        let settings = settings(self.consumer.client(), None, names, *broker, self.timeout).map_err(not_answered)?;
         // Without the right, the settings are missing from the answer, and there is no error.
         if settings.is_empty() { Err(NotAnswered::Forbidden) } else { Ok(settings) }
     }

@@ -120,47 +120,27 @@ impl AdminError {
     }
 }
 
-/// The values of these settings of a topic, as the broker with this id reports them (`DescribeConfigs`). A setting whose value the broker
-/// does not report has the value `None`. A user without the right to them gets an empty list, and no error. Waits `timeout` for the answer.
+/// The values of these settings of a topic, or, without one, of the broker with this id, as that broker reports them (`DescribeConfigs`). A
+/// setting whose value the broker does not report has the value `None`. A user without the right to them gets an empty list, and no error. Waits
+/// `timeout` for the answer.
 ///
 /// Only the named settings are asked for: for all settings a broker takes several times as long, while other requests on this connection
 /// wait.
 ///
 /// # Errors
 ///
-/// librdkafka's code: no answer in time, or an error in the answer.
-pub(crate) fn topic_settings(
+/// librdkafka's code: no answer in time, no right to a broker's settings, or an error in the answer.
+pub(crate) fn settings(
     client: &Client<impl ClientContext>,
-    topic: &str,
+    topic: Option<&str>,
     names: &[&str],
     broker: i32,
     timeout: Duration,
 ) -> Result<Vec<(String, Option<String>)>, AdminError> {
-    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, topic), names, broker, timeout)
-}
-
-/// The values of a broker's settings with these names, as that broker reports them (`DescribeConfigs`); otherwise like [`topic_settings`].
-///
-/// # Errors
-///
-/// librdkafka's code: no answer in time, no right to the settings, or an error in the answer.
-pub(crate) fn broker_settings(
-    client: &Client<impl ClientContext>,
-    names: &[&str],
-    broker: i32,
-    timeout: Duration,
-) -> Result<Vec<(String, Option<String>)>, AdminError> {
-    settings(client, (RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, &broker.to_string()), names, broker, timeout)
-}
-
-/// The settings of a topic or a broker with this name.
-fn settings(
-    client: &Client<impl ClientContext>,
-    (kind, name): (RDKafkaResourceType, &str),
-    names: &[&str],
-    broker: i32,
-    timeout: Duration,
-) -> Result<Vec<(String, Option<String>)>, AdminError> {
+    let (kind, name) = match topic {
+        Some(topic) => (RDKafkaResourceType::RD_KAFKA_RESOURCE_TOPIC, topic.to_owned()),
+        None => (RDKafkaResourceType::RD_KAFKA_RESOURCE_BROKER, broker.to_string()),
+    };
     let name = CString::new(name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
     // SAFETY: the name ends in a zero byte; librdkafka copies it.
     let resource = unsafe { rd_kafka_ConfigResource_new(kind, name.as_ptr()) };

@@ -12,7 +12,7 @@ use crate::access::Access;
 use crate::clock;
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of};
-use crate::librdkafka::{AdminError, NewTopic, Variation, broker_settings, create_topic, topic_settings};
+use crate::librdkafka::{AdminError, NewTopic, Variation, create_topic, settings};
 use crate::questions::AnswerLimit;
 use crate::text::Words;
 
@@ -211,7 +211,7 @@ pub(super) fn create_as_accepted<'a>(
 ) -> Result<NewTopic<'a>, (AdminError, NewTopic<'a>)> {
     use RDKafkaErrorCode::{InvalidConfig, InvalidReplicationFactor, PolicyViolation};
     let names: Vec<&str> = DEFAULTS.iter().map(|(_, of_broker, _)| *of_broker).chain([DEFAULT_REPLICAS]).collect();
-    let shown = broker.and_then(|broker| broker_settings(client, &names, broker, timeout).ok()).unwrap_or_default();
+    let shown = broker.and_then(|broker| settings(client, None, &names, broker, timeout).ok()).unwrap_or_default();
     let first = beside(topic.clone(), &shown);
     let Err(refusal) = create(&first) else { return Ok(first) };
     let last = without_defaults(topic);
@@ -296,7 +296,7 @@ pub(super) fn facts(
     // Any broker can answer. The leader is asked last: it answers the requests of a connection one after another, and a claim may be
     // waiting there for its replicas. A broker that has just died is listed for some seconds more, so a second broker is asked before the
     // leader.
-    let ask = |broker| topic_settings(client, &elections.topic, &SETTINGS, broker, limit);
+    let ask = |broker| settings(client, Some(&elections.topic), &SETTINGS, broker, limit);
     let besides = layout.besides_leader().take(BESIDES_LEADER).find_map(|broker| ask(broker).ok());
     let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
         // If this user lacks the right to them, the answer has no error and no entry.
@@ -317,7 +317,7 @@ pub(super) fn facts(
 /// broker's settings; `None` if it does not answer within `timeout`, or does not show the value to this user.
 pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, timeout: Duration) -> Option<Duration> {
     const SESSION: &str = "broker.session.timeout.ms";
-    let settings = broker_settings(client, &[SESSION], broker, timeout).ok()?;
+    let settings = settings(client, None, &[SESSION], broker, timeout).ok()?;
     let (_, value) = settings.into_iter().find(|(name, _)| name == SESSION)?;
     value?.parse().ok().map(Duration::from_millis)
 }
