@@ -183,7 +183,7 @@ impl Examination {
         };
         let accepted = topic::create_as_accepted(client, topic, self.brokers.first().copied(), self.timeout, create);
         accepted.map_err(|(error, topic)| {
-            let reason = match topic::not_created(error, elections, self.consumer.context().access.words) {
+            let reason = match topic::not_created(error, &elections.topic, self.consumer.context().access.words) {
                 TopicError::Refused(error) => error,
                 TopicError::Transient(error) => format!("topic \"{}\": {}", topic.name, error.text),
             };

@@ -502,7 +502,7 @@ impl Thread {
                 Presence::Coming | Presence::Missing { .. } => brokers.len().clamp(1, 3),
             };
             let wanted = facts_to_create(&place.topic, self.settings, replicas);
-            if topic::create(client, &self.source.access, wanted, &brokers, &place, limit.ask())? {
+            if topic::create(client, &self.source.access, wanted, &brokers, limit.ask())? {
                 created_with = Some(brokers.len());
             }
         }

@@ -431,7 +431,6 @@ impl Asker {
                         access,
                         topic::journal_to_create(elections, brokers.len()),
                         &brokers,
-                        elections,
                         limit,
                     ) {
                         Ok(is_created) => {

@@ -111,7 +111,7 @@ pub(super) fn look(
 ) -> Result<Presence, TopicError> {
     let metadata = client
         .fetch_metadata(Some(&elections.topic), timeout)
-        .map_err(|error| trouble(code_of(&error).into(), elections))?;
+        .map_err(|error| trouble(code_of(&error).into(), &elections.topic))?;
     let brokers: Vec<i32> = metadata.brokers().iter().map(MetadataBroker::id).collect();
     let Some(topic) = metadata.topics().iter().find(|topic| topic.name() == elections.topic) else {
         return Ok(Presence::Missing { brokers });
@@ -125,7 +125,7 @@ pub(super) fn look(
         if meaning == ErrorClass::Moving {
             return Ok(Presence::Coming);
         }
-        return Err(trouble(code.into(), elections));
+        return Err(trouble(code.into(), &elections.topic));
     }
     let partitions = i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
     let in_use = elections.partitions_in_use(partitions);
@@ -247,7 +247,7 @@ fn without_defaults(topic: NewTopic<'_>) -> NewTopic<'_> {
     NewTopic { replicas: None, settings, ..topic }
 }
 
-/// Creates this topic, of these elections or of their facts. Waits `timeout` for an answer. Returns whether this process has created it; false if
+/// Creates this topic. Waits `timeout` for an answer. Returns whether this process has created it; false if
 /// another candidate created the topic meanwhile, or if the broker is the embedded one.
 ///
 /// # Errors
@@ -258,7 +258,6 @@ pub(super) fn create(
     access: &Access,
     topic: NewTopic<'_>,
     brokers: &[i32],
-    elections: &Elections,
     timeout: Duration,
 ) -> Result<bool, TopicError> {
     if let Some(connection) = &access.embedded {
@@ -267,11 +266,12 @@ pub(super) fn create(
             .map(|()| false)
             .map_err(|_| TopicError::Transient(RDKafkaErrorCode::BrokerTransportFailure.into()));
     }
+    let name = topic.name;
     let create = |topic: &NewTopic<'_>| create_topic(client, topic, Variation::None, timeout);
     match create_as_accepted(client, topic, brokers.first().copied(), timeout, create) {
         Ok(_) => Ok(true),
         Err((AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }, _)) => Ok(false),
-        Err((error, _)) => Err(not_created(error, elections, access.words)),
+        Err((error, _)) => Err(not_created(error, name, access.words)),
     }
 }
 
@@ -369,11 +369,11 @@ fn read(settings: &[(String, Option<String>)]) -> Option<TopicSettings> {
     })
 }
 
-pub(super) fn not_created(error: AdminError, elections: &Elections, words: &Words) -> TopicError {
+pub(super) fn not_created(error: AdminError, name: &str, words: &Words) -> TopicError {
     use RDKafkaErrorCode::{
         ClusterAuthorizationFailed, InvalidConfig, PolicyViolation, TopicAuthorizationFailed, UnsupportedFeature,
     };
-    let (name, AdminError { code, text }) = (&elections.topic, &error);
+    let AdminError { code, text } = &error;
     if [ClusterAuthorizationFailed, TopicAuthorizationFailed].contains(code) {
         TopicError::Refused(format!(
             "topic \"{name}\": it is missing, and this user has no right to CREATE it; create it, or allow CREATE on it"
@@ -389,13 +389,12 @@ pub(super) fn not_created(error: AdminError, elections: &Elections, words: &Word
             words.own_broker
         ))
     } else {
-        trouble(error, elections)
+        trouble(error, name)
     }
 }
 
 /// The meaning of an error about the topic.
-fn trouble(error: AdminError, elections: &Elections) -> TopicError {
-    let name = &elections.topic;
+fn trouble(error: AdminError, name: &str) -> TopicError {
     if error.code == RDKafkaErrorCode::InvalidTopic {
         return TopicError::Refused(format!(
             "topic \"{name}\": no name for a topic; use up to 249 letters, digits, dots, hyphens and underscores"
