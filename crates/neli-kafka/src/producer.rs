@@ -36,7 +36,6 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Dropping it gives up the records that are still in flight, in a thread of its own.
 pub struct Producer {
     inner: Arc<BaseProducer<Deliveries>>,
-    elections: Elections,
     /// The requests for the topic's id; none with the embedded broker.
     identities: Option<mpsc::Sender<Option<i32>>>,
     // Declared after the client: that thread drops the last reference to it.
@@ -75,7 +74,7 @@ impl Producer {
     ) -> Result<Self, ClientError> {
         let producer = Self::without_questions(access, elections, timeout, events.clone())?;
         let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
-        warm(&producer.inner, &producer.polling.stopped, elections, broker);
+        warm(&producer.inner, &producer.polling.stopped, broker);
         let identities = if access.embedded.is_some() {
             None
         } else {
@@ -95,7 +94,15 @@ impl Producer {
         timeout: Duration,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, ClientError> {
-        let context = Deliveries::reported_to(events, access, (&elections.topic, timeout));
+        let context = Deliveries {
+            context: KafkaContext::new(access),
+            events,
+            forbidden: AtomicBool::new(false),
+            elections: elections.clone(),
+            refused: AtomicBool::new(false),
+            fact_refused: Mutex::default(),
+            timeout,
+        };
         let config: ClientConfig = access.producer(timeout);
         let producer =
             BaseProducer::from_config_and_context(&config, context).map_err(|error| ClientError(explain(&error)))?;
@@ -104,14 +111,14 @@ impl Producer {
         let queue = MainQueue::of(inner.client()).map_err(no_thread)?;
         let stopped = Arc::new(AtomicBool::new(false));
         let polling = Polling { stopped: Arc::clone(&stopped), waker: queue.waker() };
-        let (polled, ended, of) = (Arc::clone(&inner), Arc::clone(&stopped), elections.clone());
+        let (polled, ended) = (Arc::clone(&inner), Arc::clone(&stopped));
         threads::start("neli-producer", move || {
             // Each delivery is handled as soon as it arrives. The thread does not wait in `poll`: librdkafka waits whole milliseconds
             // there and spins for the rest of the last one, which takes half of an idle candidate's processor time.
             while !ended.load(Ordering::Relaxed) {
                 polled.poll(Duration::ZERO);
                 if polled.context().forbidden.swap(false, Ordering::Relaxed) {
-                    let error = why_forbidden(&polled, &of);
+                    let error = why_forbidden(&polled);
                     let _ = polled.context().events.blocking_send(SessionEvent::Refused { role: None, error }.into());
                 }
                 queue.wait(polled.context().context.rebootstrap.after_poll(polled.client()));
@@ -120,7 +127,7 @@ impl Producer {
             drop(queue);
         })
         .map_err(no_thread)?;
-        Ok(Self { inner, elections: elections.clone(), identities: None, polling })
+        Ok(Self { inner, identities: None, polling })
     }
 
     /// Asks for the facts that R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. The question uses the
@@ -130,15 +137,14 @@ impl Producer {
     ///
     /// The thread can't be started.
     pub(crate) fn judge(&self) -> Result<(), std::io::Error> {
-        let (producer, elections, stopped) =
-            (Arc::clone(&self.inner), self.elections.clone(), Arc::clone(&self.polling.stopped));
+        let (producer, stopped) = (Arc::clone(&self.inner), Arc::clone(&self.polling.stopped));
         threads::start("neli-topic", move || {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
             let mut missing_since = None;
             while !stopped.load(Ordering::Relaxed) && !context.events.is_closed() {
                 let asked = clock::now();
-                match topic::facts(producer.client(), &elections, &mut answer_limit) {
+                match topic::facts(producer.client(), &context.elections, &mut answer_limit) {
                     Ok(facts) => {
                         // With one replica the broker's session timeout is irrelevant, because no other broker takes over the partition. The
                         // partition's leader is not asked, because it must answer the claim.
@@ -213,8 +219,9 @@ impl Producer {
     ///
     /// The queue is full (1,000 records) or the hello is too large.
     pub(crate) fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
-        let partition = (&*self.elections.topic, Elections::PARTITION_OF_HELLOS);
-        self.queue(partition, &self.elections.hello_key(), Some(payload), Sent::Hello)
+        let elections = &self.inner.context().elections;
+        let partition = (&*elections.topic, Elections::PARTITION_OF_HELLOS);
+        self.queue(partition, &elections.hello_key(), Some(payload), Sent::Hello)
     }
 
     /// Queues a fact for partition 0 of the topic of facts, and returns at once. The outcome is reported with `id`.
@@ -242,19 +249,15 @@ impl Producer {
 /// librdkafka closes the first connection when it has learnt which brokers exist. For questions to any broker it opens another one only 11
 /// ms later (`rd_kafka_connect_any`); for a question to a certain broker it connects at once. So the first question is for `broker`, or, if
 /// that is `None`, for the broker that librdkafka takes for the controller, which is any broker that is up.
-fn warm(
-    producer: &Arc<BaseProducer<Deliveries>>,
-    stopped: &Arc<AtomicBool>,
-    elections: &Elections,
-    broker: Option<i32>,
-) {
-    let (producer, stopped, of) = (Arc::clone(producer), Arc::clone(stopped), elections.clone());
+fn warm(producer: &Arc<BaseProducer<Deliveries>>, stopped: &Arc<AtomicBool>, broker: Option<i32>) {
+    let (producer, stopped) = (Arc::clone(producer), Arc::clone(stopped));
     let ask = move || {
+        let of = &producer.context().elections;
         let _ = topic_identity(producer.client(), &of.topic, broker, WARMING);
         // The logs' bounds are not asked for: that question would wait in librdkafka's queue, and when its time is over, librdkafka would
         // close a connection whose login is slow.
         let found = loop {
-            match topic::look(producer.client(), &of, WARMING) {
+            match topic::look(producer.client(), of, WARMING) {
                 Ok(Presence::There(found)) if found.is_whole || broker.is_none() => break found,
                 // R0 does not judge the embedded broker's topic. librdkafka itself looks for a missing topic less and less often, so a
                 // claim would wait up to a second.
@@ -278,7 +281,8 @@ fn warm(
 
 /// The line about a record that was refused because of a missing right. librdkafka has one code for all rights to a topic, so the topic is
 /// looked at to find out which right is missing.
-fn why_forbidden(producer: &BaseProducer<Deliveries>, elections: &Elections) -> String {
+fn why_forbidden(producer: &BaseProducer<Deliveries>) -> String {
+    let elections = &producer.context().elections;
     match topic::look(producer.client(), elections, LOOK) {
         Err(TopicError::Refused(error)) => error,
         Ok(_) | Err(TopicError::Transient(_)) => topic::may_not_write(&elections.topic),
@@ -303,8 +307,8 @@ struct Deliveries {
     events: Sender<KafkaEvent>,
     /// A record was refused because this user lacks a right.
     forbidden: AtomicBool,
-    /// The journal's topic.
-    topic: String,
+    /// The elections of whose journals the records are.
+    elections: Elections,
     /// A record of the journal was refused, and none has been appended since.
     refused: AtomicBool,
     /// Why a fact was refused, if none has been appended since.
@@ -314,19 +318,6 @@ struct Deliveries {
 }
 
 impl Deliveries {
-    /// The context of a producer of this topic, which gives up a record `timeout` after it was sent.
-    fn reported_to(events: Sender<KafkaEvent>, access: &Access, (topic, timeout): (&str, Duration)) -> Self {
-        Self {
-            context: KafkaContext::new(access),
-            events,
-            forbidden: AtomicBool::new(false),
-            topic: topic.to_owned(),
-            refused: AtomicBool::new(false),
-            fact_refused: Mutex::default(),
-            timeout,
-        }
-    }
-
     fn send(&self, event: impl Into<KafkaEvent>) {
         // An error means that the receiver is gone and this producer is about to be dropped.
         let _ = self.events.blocking_send(event.into());
@@ -362,7 +353,7 @@ impl ClientContext for Deliveries {
         // librdkafka reports no delivery of a record that it retries until it gives up, and that report lacks the reason. So the reason is
         // taken from the log.
         match refused_append(line) {
-            Some((topic, error)) if topic == self.topic => self.refused(error),
+            Some((topic, error)) if topic == self.elections.topic => self.refused(error),
             Some((_, error)) => *locked(&self.fact_refused) = Some(error),
             None => {}
         }
