@@ -64,27 +64,6 @@ pub(crate) enum Variation {
     ValidateOnly,
 }
 
-/// An administrative call.
-#[derive(Clone, Copy)]
-struct AdminCall {
-    operation: RDKafkaAdminOp,
-    /// The broker that is asked; `None` leaves the choice to librdkafka.
-    broker: Option<i32>,
-    variation: Variation,
-    /// The time limit for the answer.
-    timeout: Duration,
-}
-
-impl AdminCall {
-    /// The time limit for librdkafka. A request to a group's coordinator must not time out, because librdkafka aborts the process if it
-    /// finds the coordinator afterwards (its issue 4605). So that request gets an hour, librdkafka's longest limit, and the client must be
-    /// dropped before.
-    fn limit(self) -> Duration {
-        let asks_coordinator = self.operation == RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
-        if asks_coordinator { Duration::from_secs(3600) } else { self.timeout }
-    }
-}
-
 /// Why an administrative call has failed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct AdminError {
@@ -151,8 +130,7 @@ pub(crate) fn settings(
         succeeded(unsafe { rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) })?;
     }
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
-    let call = AdminCall { operation, broker: Some(broker), variation: Variation::None, timeout };
-    let event = ask(client, call, |handle, options, queue| {
+    let event = ask(client, operation, Some(broker), Variation::None, timeout, |handle, options, queue| {
         let mut resources = [resource.as_ptr()];
         // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeConfigs(handle, resources.as_mut_ptr(), resources.len(), options, queue) };
@@ -214,8 +192,7 @@ pub(crate) fn create_topic(
         succeeded(unsafe { rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
     }
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_CREATETOPICS;
-    let call = AdminCall { operation, broker: None, variation, timeout };
-    let event = ask(client, call, |handle, options, queue| {
+    let event = ask(client, operation, None, variation, timeout, |handle, options, queue| {
         let mut topics = [wanted.as_ptr()];
         // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_CreateTopics(handle, topics.as_mut_ptr(), topics.len(), options, queue) };
@@ -338,41 +315,54 @@ pub(crate) fn add_brokers(client: &Client<impl ClientContext>, brokers: &str) {
     let _ = unsafe { rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
 }
 
-/// Makes an administrative call on the client's handle, and waits for its answer.
+/// Makes an administrative call on the client's handle, and waits `timeout` for its answer. `broker` is asked; `None` leaves the choice to
+/// librdkafka.
 ///
 /// `call` gets the handle, the options and the queue for the answer, which are alive until this function returns. It makes exactly one call
-/// of the operation that `admin_call` names.
+/// of the `operation`.
 ///
 /// # Errors
 ///
 /// librdkafka's code, if there is no answer in time or the answer as a whole is an error.
 fn ask(
     client: &Client<impl ClientContext>,
-    admin_call: AdminCall,
+    operation: RDKafkaAdminOp,
+    broker: Option<i32>,
+    variation: Variation,
+    timeout: Duration,
     call: impl FnOnce(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
 ) -> Result<Owned<RDKafkaEvent>, RDKafkaErrorCode> {
     let handle = client.native_ptr();
-    let options = options(handle, admin_call)?;
+    // A request to a group's coordinator must not time out, because librdkafka aborts the process if it finds the coordinator afterwards (its
+    // issue 4605). So that request gets an hour, librdkafka's longest limit, and the client must be dropped before.
+    let asks_coordinator = operation == RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
+    let limit = if asks_coordinator { Duration::from_secs(3600) } else { timeout };
+    let options = options(handle, operation, broker, variation, limit)?;
     // SAFETY: the handle is alive as long as the client is.
     let queue = Owned::new(unsafe { rd_kafka_queue_new(handle) }, rd_kafka_queue_destroy)?;
     call(handle, options.as_ptr(), queue.as_ptr());
     // SAFETY: the queue is alive; the event that comes out of it belongs to us.
-    let event = unsafe { rd_kafka_queue_poll(queue.as_ptr(), milliseconds(admin_call.timeout + LATE)) };
+    let event = unsafe { rd_kafka_queue_poll(queue.as_ptr(), milliseconds(timeout + LATE)) };
     let event = Owned::new(event, rd_kafka_event_destroy).map_err(|_| RDKafkaErrorCode::OperationTimedOut)?;
     // SAFETY: the event is alive.
     succeeded(unsafe { rd_kafka_event_error(event.as_ptr()) })?;
     Ok(event)
 }
 
-/// The options of one administrative call.
-fn options(handle: *mut RDKafka, call: AdminCall) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
-    let AdminCall { operation, broker, variation, .. } = call;
+/// The options of one administrative call, which librdkafka gives up after the `limit`.
+fn options(
+    handle: *mut RDKafka,
+    operation: RDKafkaAdminOp,
+    broker: Option<i32>,
+    variation: Variation,
+    limit: Duration,
+) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
     // SAFETY: the handle is that of a client which the caller holds.
     let options = unsafe { rd_kafka_AdminOptions_new(handle, operation) };
     let options = Owned::new(options, rd_kafka_AdminOptions_destroy)?;
     // SAFETY: the options are alive; no buffer for an error text is given.
     succeeded(unsafe {
-        rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(call.limit()), ptr::null_mut(), 0)
+        rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(limit), ptr::null_mut(), 0)
     })?;
     if let Some(broker) = broker {
         // SAFETY: as above.
@@ -457,10 +447,6 @@ pub(crate) struct TopicDescription {
     pub rights: Option<Rights>,
 }
 
-impl TopicDescription {
-    const MISSING: Self = Self { identity: TopicIdentity::Missing, partitions: 0, rights: None };
-}
-
 /// The id of the topic that has this name now (`DescribeTopics`), as the broker with this id answers. Waits `timeout` for the answer.
 ///
 /// The caller should name a broker: otherwise librdkafka asks the broker that it takes for the controller. With `KRaft` that is
@@ -513,8 +499,7 @@ pub(crate) fn describe_topics(
     let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len()) };
     let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
-    let call = AdminCall { operation, broker, variation, timeout };
-    let event = ask(client, call, |handle, options, queue| {
+    let event = ask(client, operation, broker, variation, timeout, |handle, options, queue| {
         // SAFETY: all four arguments are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
     })?;
@@ -537,8 +522,8 @@ fn described(description: Option<&rd_kafka_TopicDescription_t>) -> Result<TopicD
     };
     if error.is_error() {
         let code = RDKafkaErrorCode::from(error);
-        let is_missing = ErrorClass::from(code) == ErrorClass::UnknownTopic;
-        return if is_missing { Ok(TopicDescription::MISSING) } else { Err(code) };
+        let missing = TopicDescription { identity: TopicIdentity::Missing, partitions: 0, rights: None };
+        return if ErrorClass::from(code) == ErrorClass::UnknownTopic { Ok(missing) } else { Err(code) };
     }
     // SAFETY: the function is for a topic's description, which owns the operations.
     let rights = unsafe { rights(description, rd_kafka_TopicDescription_authorized_operations) };
@@ -565,8 +550,7 @@ pub(crate) fn describe_group(
 ) -> Result<GroupDescription, RDKafkaErrorCode> {
     let name = CString::new(group).map_err(|_| RDKafkaErrorCode::InvalidGroupId)?;
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
-    let call = AdminCall { operation, broker: None, variation: Variation::IncludeRights, timeout };
-    let event = ask(client, call, |handle, options, queue| {
+    let event = ask(client, operation, None, Variation::IncludeRights, timeout, |handle, options, queue| {
         let mut names = [name.as_ptr()];
         // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
         unsafe { rd_kafka_DescribeConsumerGroups(handle, names.as_mut_ptr(), names.len(), options, queue) };
