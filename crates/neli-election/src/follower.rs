@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
@@ -151,13 +152,12 @@ const STUCK_AFTER: Duration = Duration::from_secs(20);
 
 /// The journals, as they are read.
 struct Reading {
-    elections: Elections,
+    /// Their number of partitions is that in the candidates' hellos, by which this follower maps roles to partitions; `None` if it uses the number
+    /// that each reader finds.
     readers: KafkaReaders,
     router: Router,
     /// By how many partitions the candidates map roles to partitions; `None` with a single role, which is always in partition 0.
     mapping: Option<FollowedMapping>,
-    /// The number in their hellos by which this follower maps roles to partitions; `None` if it uses the number that the readers find.
-    counted: Option<i32>,
     /// In the order of their numbers.
     roles: Vec<Role>,
     /// The roles, by their indices, whose leader may be another than was published: only these are looked at, since there may be thousands
@@ -194,8 +194,6 @@ impl Reading {
         let roles = elections.roles.clone();
         Self {
             mapping: elections.are_many().then(|| FollowedMapping::new(&elections.typed())),
-            counted: None,
-            elections: elections.clone(),
             // A topic that was created again may have another number of partitions, so each reader finds it by itself.
             readers: KafkaReaders::new(source, event_sender),
             router: Router::new(roles),
@@ -212,7 +210,7 @@ impl Reading {
     /// Begins to read the journal of each role.
     fn start(&mut self) -> io::Result<()> {
         let now = clock::now();
-        for role in self.elections.roles.clone() {
+        for role in self.roles() {
             self.router.read_anew(now, role);
         }
         self.readers.follow(&mut self.router)
@@ -281,7 +279,7 @@ impl Reading {
     /// Reads the journals anew whose readers are stuck.
     fn replace_stuck_readers(&mut self, now: Time) -> Result<(), Error> {
         for at in self.timeouts.due(now) {
-            let Some(number) = self.elections.roles.clone().nth(at) else { continue };
+            let Some(number) = self.roles().nth(at) else { continue };
             // The reader may have handed over records of other elections, of which the role was not told yet.
             if let Some(passed) = self.router.take_passed(number) {
                 self.handle_role_event(now, number, passed);
@@ -393,7 +391,7 @@ impl Reading {
     }
 
     fn handle_role_event(&mut self, now: Time, number: u32, event: candidate::Event) {
-        let at = self.index(number);
+        let at = number as usize;
         self.touched.insert(at);
         let role = &mut self.roles[at];
         match event {
@@ -420,7 +418,7 @@ impl Reading {
             }
             candidate::Event::Undecodable { offset, error } => {
                 role.listener.undecodable(now);
-                let topic = &self.elections.topic;
+                let topic = &self.readers.source.elections.topic;
                 let trouble = format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}");
                 self.set_trouble(Some(trouble));
             }
@@ -450,7 +448,7 @@ impl Reading {
     fn read_anew(&mut self, now: Time, number: u32) {
         // It was about the reading that is over.
         self.set_trouble(None);
-        let at = self.index(number);
+        let at = number as usize;
         self.touched.insert(at);
         if let Some(mapping) = self.mapping.as_mut().filter(|_| at == 0) {
             mapping.history_cut();
@@ -461,9 +459,9 @@ impl Reading {
         self.router.read_anew(now, number);
     }
 
-    /// The index of a role, by its number.
-    const fn index(&self, number: u32) -> usize {
-        (number - self.elections.roles.start) as usize
+    /// The numbers of the roles, which begin with 0.
+    fn roles(&self) -> Range<u32> {
+        self.readers.source.elections.roles.clone()
     }
 }
 
@@ -498,7 +496,7 @@ impl Role {
 impl Reading {
     /// Notes the number of the topic's partitions. If it has changed, roles have moved to other partitions, and all journals are read again.
     fn found(&mut self, partitions: i32) -> Result<(), Error> {
-        if self.counted.is_some() {
+        if self.readers.source.partitions.is_some() {
             // It was found before a candidate's hello said by which number roles are mapped.
             return Ok(());
         }
@@ -509,7 +507,7 @@ impl Reading {
         }
         let now = clock::now();
         self.router.stop();
-        for role in self.elections.roles.clone() {
+        for role in self.roles() {
             self.read_anew(now, role);
         }
         self.follow_router(now)
@@ -531,11 +529,10 @@ impl Reading {
     fn follow_mapping(&mut self, now: Time) -> bool {
         let counted = self.mapping.as_ref().and_then(FollowedMapping::counted);
         let counted = counted.and_then(|counted| i32::try_from(counted).ok());
-        if counted == self.counted {
+        if counted == self.readers.source.partitions {
             return false;
         }
         let before = self.router.partitions();
-        self.counted = counted;
         self.readers.source.partitions = counted;
         if let Some(counted) = counted {
             self.router.found(counted);
@@ -545,7 +542,7 @@ impl Reading {
         }
         self.router.stop();
         self.touched.extend(0..self.roles.len());
-        for (number, role) in self.elections.roles.clone().zip(&mut self.roles) {
+        for (number, role) in self.roles().zip(&mut self.roles) {
             if counted.is_some() {
                 // The journal is another one.
                 (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());

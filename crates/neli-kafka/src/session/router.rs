@@ -47,7 +47,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router of these roles' readings, none of which has begun.
+    /// A router of these roles' readings, none of which has begun. The roles begin with 0.
     pub fn new(roles: Range<u32>) -> Self {
         Self {
             places: roles.clone().map(|_| ReadingPlace::default()).collect(),
@@ -370,17 +370,11 @@ impl Router {
     }
 
     fn place(&self, role: u32) -> &ReadingPlace {
-        &self.places[self.index(role)]
+        &self.places[role as usize]
     }
 
     fn place_mut(&mut self, role: u32) -> &mut ReadingPlace {
-        let index = self.index(role);
-        &mut self.places[index]
-    }
-
-    /// The index of a role, which must be one of this session's.
-    fn index(&self, role: u32) -> usize {
-        (role - self.roles.start) as usize
+        &mut self.places[role as usize]
     }
 }
 
