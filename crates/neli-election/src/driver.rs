@@ -68,29 +68,7 @@ pub(crate) struct Settings {
 /// Starts the thread. Returns the state that is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
-    let on_warning = settings.on_warning.clone().unwrap_or_else(|| Arc::new(warnings::to_stderr));
-    let warnings = Warnings::start(&settings.runtime, on_warning);
-    let (command_sender, commands) = mpsc::unbounded_channel();
-    let (mut roles, mut shared) = (Vec::new(), Vec::new());
-    let elections = &settings.source.elections;
-    for (at, number) in elections.roles.clone().enumerate() {
-        let (role, states, events) = Role::new(&settings, elections.election(number, 1), warnings.clone())?;
-        roles.push(role);
-        shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
-    }
-    let node::Settings { hello, timings, .. } = &settings.node;
-    let many = many_roles(hello.clone(), elections, timings.elector(), settings.max_roles, settings.are_spread);
-    let session = Session::start(settings.source.clone(), timings.lease)?;
-    let driver = Driver {
-        standing: roles.len(),
-        nodes: Nodes::new(roles, session, many),
-        settings,
-        command_sender,
-        commands,
-        ended: Vec::new(),
-        group: Reminder::default(),
-        refused_appends: Reminders::default(),
-    };
+    let (driver, shared) = Driver::new(settings)?;
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-election".to_owned());
     thread.spawn(move || driver.run(waiter)).map_err(cannot)?;
@@ -107,6 +85,8 @@ struct Driver {
     standing: usize,
     /// The elections whose end was not reported to users yet.
     ended: Vec<usize>,
+    /// No broker answers.
+    outage: Reminder,
     /// The group does not take this process's member.
     group: Reminder,
     /// Appends that Kafka refuses, by Kafka's reasons.
@@ -114,6 +94,35 @@ struct Driver {
 }
 
 impl Driver {
+    /// With the state that is shared with the handles, for each role.
+    fn new(settings: Settings) -> Result<(Self, Vec<Shared>), Error> {
+        let on_warning = settings.on_warning.clone().unwrap_or_else(|| Arc::new(warnings::to_stderr));
+        let warnings = Warnings::start(&settings.runtime, on_warning);
+        let (command_sender, commands) = mpsc::unbounded_channel();
+        let (mut roles, mut shared) = (Vec::new(), Vec::new());
+        let elections = &settings.source.elections;
+        for (at, number) in elections.roles.clone().enumerate() {
+            let (role, states, events) = Role::new(&settings, elections.election(number, 1), warnings.clone())?;
+            roles.push(role);
+            shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
+        }
+        let node::Settings { hello, timings, .. } = &settings.node;
+        let many = many_roles(hello.clone(), elections, timings.elector(), settings.max_roles, settings.are_spread);
+        let session = Session::start(settings.source.clone(), timings.lease)?;
+        let driver = Self {
+            standing: roles.len(),
+            nodes: Nodes::new(roles, session, many),
+            settings,
+            command_sender,
+            commands,
+            ended: Vec::new(),
+            outage: Reminder::default(),
+            group: Reminder::default(),
+            refused_appends: Reminders::default(),
+        };
+        Ok((driver, shared))
+    }
+
     fn run(mut self, mut waiter: Waiter) {
         loop {
             self.perform();
@@ -121,7 +130,8 @@ impl Driver {
                 return self.leave(&mut waiter);
             }
             self.tell_ends();
-            let reminders = [self.group.poll_timeout(), self.refused_appends.poll_timeout()];
+            let reminders =
+                [self.outage.poll_timeout(), self.group.poll_timeout(), self.refused_appends.poll_timeout()];
             let due = reminders.into_iter().chain([self.nodes.poll_timeout()]).flatten().min();
             if let Some((role, command)) = self.wait(&mut waiter, due) {
                 self.handle_command(role, command);
@@ -150,6 +160,9 @@ impl Driver {
             self.handle_timeout(role, now);
         }
         self.nodes.handle_spread_timeout(now);
+        if let Some((error, _)) = self.outage.poll(now) {
+            self.warn(&format!("Kafka does not answer: {error}"));
+        }
         if let Some((error, _)) = self.group.poll(now) {
             self.warn(&format!("{error}; until the group takes this candidate, it goes on without precedence"));
         }
@@ -437,12 +450,16 @@ impl Host for Driver {
     fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
         // The library has no keys. With risks the topic is fit nevertheless, and `neli-run doctor` names them.
         if let SessionEvent::AppendRefused { error } = event {
-            // One warning for each kind of refusal, and again every 30 s: librdkafka tries again many times a second.
-            self.refused_appends.begin(now, error);
+            // One warning for each kind of refusal, and again every 30 s: librdkafka tries again many times a second. While no broker answers,
+            // that is told instead.
+            if self.outage.trouble().is_none() {
+                self.refused_appends.begin(now, error);
+            }
         } else if let SessionEvent::Outage { error } = event {
             self.nodes.roles.iter().for_each(|role| role.set_trouble(error.as_deref()));
-            if let Some(error) = error {
-                self.warn(&format!("Kafka does not answer: {error}"));
+            match error {
+                Some(error) => self.outage.begin(now, error),
+                None => drop(self.outage.end(now)),
             }
         } else if let SessionEvent::Group { refusal } = event {
             match refusal {
@@ -542,3 +559,6 @@ impl Driver {
         self.perform_of_guard(role);
     }
 }
+
+#[cfg(test)]
+mod tests;
