@@ -92,6 +92,7 @@ const SAY_WHAT_TO_DO: [&str; 80] = [
     "Kafka has not confirmed the outcome of the last run, …",
     "--embedded is for a trial …",
     "… lines of this log were lost here, …",
+    "this machine's clock shows the window from …",
 ];
 
 /// Calls that log a warning or an error, up to the message.

@@ -99,7 +99,7 @@ pub(crate) fn how_released(release: &HowReleased) -> String {
     // It may have been forgotten since.
     let once = release.once.as_ref().map_or_else(String::new, |KeyedRun { key, .. }| {
         let how = match release.exit {
-            None => "was done already, or had failed with no retries left",
+            None => "was done already (or a newer window was), or had failed with no retries left",
             Some(0) => "has succeeded",
             Some(_) => "has failed",
         };

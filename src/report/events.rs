@@ -173,8 +173,11 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
         // A key that has failed keeps the status of its last run, which is not 0.
         Ending::Skipped(status) => {
             let is_done = status == 0 || config.once.as_ref().is_some_and(|once| once.policy.done_status == status);
-            let key = if is_done { "the key is done" } else { "the key has failed, and no retries are left" };
-            format!("{key} (--once, --window)")
+            let has_window = config.once.as_ref().is_some_and(|once| once.policy.window.is_some());
+            let (key, option) =
+                if has_window { ("the window, or a newer one,", "--window") } else { ("the key", "--once") };
+            let how = if is_done { "is done" } else { "has failed, and no retries are left" };
+            format!("{key} {how} ({option})")
         }
         Ending::StoppedBy(signal) => {
             let signal = signal_name(signal);

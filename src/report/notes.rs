@@ -126,6 +126,13 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 roles_differ(why)
             ))
         }
+        Note::ClockDiffers { shown, claimed_ms } => Event::warning(format!(
+            "this machine's clock shows the window from {} to {}, and Kafka's clock {}: set the one that is \
+             wrong, since a window that is run too early is not run at its time",
+            to_the_second(shown.from_ms),
+            to_the_second(shown.until_ms),
+            to_the_second(*claimed_ms)
+        )),
         Note::NotBelieved(fact) => Event::warning(format!(
             "the newest window that is recorded, {}, by {}, lies more than a window ahead of this machine's \
              clock, and is ignored: check which machine's clock is wrong",
@@ -484,13 +491,14 @@ fn once_skipped(key: &str, fact: &Fact) -> Event {
         }
         (false, None) => ("failed, run by", "; no retries are left; neli-run forget --once makes it run again"),
     };
-    let run = newer.map_or_else(|| key.to_owned(), |newer| format!("{key} is over: {newer}"));
+    let run = newer
+        .map_or_else(|| key.to_owned(), |newer| format!("{key} is not run any more, since the newer window {newer}"));
     let at_shown = at.as_ref().map_or_else(String::new, |at| format!(" at {at}"));
     let ran = ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
     let ended = if *outcome == Outcome::Skipped { String::new() } else { format!(", exit {exit}{ran}") };
     let sentence = format!("{run} {how} {by}{at_shown} (term {term}{ended}){end}");
-    // With the status of a run that failed elsewhere, this line says which run that was.
-    let level = if done { Level::Info } else { Level::Warning };
+    // With the status of a run that failed elsewhere, this line says which run that was. Whether an older window was run at all is not known.
+    let level = if done && newer.is_none() { Level::Info } else { Level::Warning };
     Event::new(level, "once_skipped", sentence)
         .with("key", key)
         .with_some("newer", newer)

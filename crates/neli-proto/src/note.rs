@@ -132,6 +132,9 @@ pub enum Note {
     Stuck { pids: Vec<u32> },
 
     // ---- keys and windows -------------------------------------------------------------------------------------------
+    /// The wall clock shows this window, and Kafka's clock was further away from it than clocks may differ when it took the claim, in milliseconds
+    /// since 1970.
+    ClockDiffers { shown: Span, claimed_ms: u64 },
     /// The topic of facts was missing, but a run of this key is known, which was recorded there.
     FactsLost { key: Box<str> },
     /// The facts can't be read or written, so no job runs.

@@ -21,6 +21,9 @@ use scheduled::Scheduled;
 
 mod scheduled;
 
+/// The time from a claim until the facts are read, and the wall clock with them, is shorter than this: a minute.
+const CLAIM_TAKES_MS: u64 = 60_000;
+
 /// The pause between two attempts to record an outcome.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -227,6 +230,7 @@ impl Once {
                 return self.give_up();
             }
             self.learn(facts);
+            self.note_clock();
             self.note_disbelieved_facts();
             if self.scheduled.is_some() {
                 self.phase = Phase::Waiting { term };
@@ -545,6 +549,8 @@ struct History {
     facts_are_new: bool,
     /// Whether the topic of facts was read: it was there.
     facts_were_there: bool,
+    /// When Kafka took this candidate's last claim, by the record's timestamp.
+    claimed_ms: Option<u64>,
 }
 
 impl Once {
@@ -559,6 +565,12 @@ impl Once {
         {
             self.history.named = Some(run.key.clone());
             self.tell_of_lost_facts();
+        }
+        if let candidate::Event::Read { record: Some(record), written_ms, .. } = event
+            && let Body::Claim { .. } = record.body
+            && record.member.as_ref() == Some(&self.member)
+        {
+            self.history.claimed_ms = *written_ms;
         }
     }
 
@@ -665,6 +677,15 @@ impl Once {
         let is_of_windows = self.policy.window.is_some() || self.scheduled.is_some();
         !facts.unreadable.is_empty()
             || (is_of_windows && [&facts.done, &facts.attempt, &facts.forgotten].into_iter().any(is_other))
+    }
+
+    /// Notes that the wall clock is wrong, or Kafka's is. (A timestamp that the producer gave agrees with the wall clock.)
+    fn note_clock(&mut self) {
+        let Some((shown, claimed_ms)) = self.shown.zip(self.history.claimed_ms.take()) else { return };
+        let differ = shown.until_ms.saturating_sub(shown.from_ms).max(CLAIM_TAKES_MS);
+        if !(shown.from_ms.saturating_sub(differ)..shown.until_ms.saturating_add(differ)).contains(&claimed_ms) {
+            self.actions.push_back(Action::Note(Note::ClockDiffers { shown, claimed_ms }));
+        }
     }
 
     fn note_disbelieved_facts(&mut self) {

@@ -1,5 +1,6 @@
 //! `--window`: the newest window of an election is recorded, with clocks that differ.
 
+use neli_proto::candidate;
 use neli_proto::fact::{Fact, Facts, Outcome, Place};
 use neli_proto::node::{Action, Event, FactsEvent};
 use neli_proto::note::Note;
@@ -76,6 +77,35 @@ fn runs_as((_, asked): &(Host, Asked)) -> u32 {
     let (_, fact) = asked.appended.as_ref().unwrap_or_else(|| panic!("{asked:?}"));
     assert_eq!((fact.outcome, &*fact.key, fact.window), (Outcome::Running, "window 5", Some(span(5))));
     fact.attempt
+}
+
+/// The clock that this machine is told to be wrong by, if it is: that of Kafka when it took the claim.
+fn clock_differs(claimed_ms: u64) -> Option<u64> {
+    let Window { key, span } = window(500);
+    let mut host = listening_for(Policy { key, window: Some(span), schedule: None, retries: 1, done_status: 7 });
+    let first = asked(&mut host).read.unwrap();
+    read(&mut host, first, Facts::default());
+    host.claims();
+    for written in std::mem::take(&mut host.sent) {
+        let mut event = written.clone().read_at(host.end());
+        host.log.push(written);
+        if let candidate::Event::Read { written_ms, .. } = &mut event {
+            *written_ms = Some(claimed_ms);
+        }
+        host.elects(event);
+    }
+    let id = asked(&mut host).read.unwrap();
+    host.happens(Event::Window(window(500)));
+    read(&mut host, id, Facts::default());
+    let claimed =
+        |action| if let Action::Note(Note::ClockDiffers { claimed_ms, .. }) = action { Some(claimed_ms) } else { None };
+    asked(&mut host).actions.into_iter().find_map(claimed)
+}
+
+#[test]
+fn a_clock_that_differs_from_kafkas_by_more_than_a_window_is_told_of() {
+    assert_eq!([440_000, 500_000, 560_999].map(clock_differs), [None; 3], "a claim takes a moment");
+    assert_eq!([439_999, 561_000].map(clock_differs), [Some(439_999), Some(561_000)]);
 }
 
 fn is_warned((_, asked): &(Host, Asked)) -> bool {

@@ -128,7 +128,7 @@ fn a_release_tells_what_became_of_its_key() {
         ),
         (
             r#""why":"skipped","exit":null,"once":"v1.42""#,
-            "the key needs no run; v1.42 was done already, or had failed with no retries left",
+            "the key needs no run; v1.42 was done already (or a newer window was), or had failed with no retries left",
         ),
         (r#""why":"stopped","exit":0"#, "a signal to neli-run (the job's status: 0)"),
         (r#""why":"facts-unavailable","exit":null"#, "the facts of the key can't be read or written"),
