@@ -103,7 +103,7 @@ impl Schedule {
             Recorded::NoOutcome => {}
             Recorded::Newest(newest) if shown.span.believes(newest) => {
                 self.newest = Some(newest);
-                self.mark_over(Span { from_ms: 0, ..newest });
+                self.mark_over(Span { from_ms: 0, until_ms: end_of(newest, shown.span) });
             }
             Recorded::Newest(newest) => {
                 self.mark_over(Span { from_ms: 0, until_ms: shown.span.from_ms });
@@ -195,6 +195,12 @@ impl Schedule {
     }
 }
 
+/// Until when windows are over because of the `newest` recorded one, if the wall clock shows this window. Where it ends later than that, the
+/// schedule has been changed, and no window that begins from now on is meant by it.
+fn end_of(newest: Span, shown: Span) -> u64 {
+    if newest.from_ms < shown.until_ms { newest.until_ms.min(shown.until_ms) } else { newest.until_ms }
+}
+
 /// The recorded facts of an election's windows at the beginning of a lead.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum Recorded {
@@ -218,5 +224,25 @@ mod tests {
         }
         assert_eq!(schedule.over, [Span { from_ms: 0, until_ms: 15 }, Span { from_ms: 20, until_ms: 25 }]);
         assert_eq!(schedule.over_at(15), None);
+    }
+
+    /// A leader at 30, whose schedule was changed, finds a window of the earlier one that was done.
+    #[test]
+    fn after_a_change_of_the_schedule_the_next_window_runs() {
+        let window = |from_ms, until_ms| Window { key: "".into(), span: Span { from_ms, until_ms } };
+        for (shown, done, runs_at) in [
+            (window(28, 32), window(0, 100), 32),
+            (window(20, 45), window(25, 125), 45),
+            (window(28, 128), window(0, 100), 128),
+            (window(28, 128), window(25, 125), 128),
+            (window(0, 100), window(0, 100), 100),
+            (window(0, 100), window(100, 200), 200),
+        ] {
+            let mut schedule = Schedule::new(CatchUp::Last);
+            schedule.window_shown(&shown, false);
+            schedule.led(Recorded::Newest(done.span), false);
+            let (_, run, _) = schedule.take_decisions();
+            assert_eq!((run, schedule.waits_until_ms()), (None, Some(runs_at)), "{shown:?} {done:?}");
+        }
     }
 }
