@@ -137,10 +137,8 @@ fn a_window_has_a_length_and_excludes_a_key() {
     refused("-g g -b a:1 --window 1d --once k -- true", "--once k: can't be combined with --window 1d");
     for (windows, longest) in [("--window 90d", "90d"), ("--window 365d", "365d"), ("--schedule @yearly", "366d")] {
         refused(
-            &format!("-g g -b a:1 {windows} -- true"),
-            &format!(
-                "--once-retention 90d (the default): must be more than {longest}, the longest window of {windows}"
-            ),
+            &format!("-g g -b a:1 {windows} --once-retention 90d -- true"),
+            &format!("--once-retention 90d: must be more than {longest}, the longest window of {windows}"),
         );
     }
     refused(

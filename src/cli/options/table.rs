@@ -205,10 +205,13 @@ const JOB: &[Opt] = &in_section(
             .value("N")
             .default("0")
             .more("0 to 255; a candidate that runs the job exits with its status. Only with --once or --window."),
-        Opt::new("once-retention", "Time for which the record of a key is kept").value("DURATION").default("90d").more(
-            "It is the retention.ms of a <topic>.once that neli-run makes. 1h to 3650d, and more than the \
-               longest window. Only with --once, --window or --schedule.",
-        ),
+        Opt::new("once-retention", "Time for which the record of a key is kept")
+            .value("DURATION")
+            .computed("90d, or twice the longest window")
+            .more(
+                "The longer of the two. It is the retention.ms of a <topic>.once that neli-run makes. 1h to 3650d, and \
+               more than the longest window. Only with --once, --window or --schedule.",
+            ),
         Opt::new("on-loss", "Stand by again, or exit, when the lead is lost")
             .takes(Takes::OneOf("standby|exit", &["standby", "exit"]))
             .default("standby")

@@ -25,14 +25,20 @@ const MOST_RETRIES: u32 = 10_000;
 const SHORTEST_RETENTION: Duration = Duration::from_secs(60 * 60);
 /// The longest `--once-retention`: longer than from one leap day to the next.
 const LONGEST_RETENTION: Duration = DAY.saturating_mul(3_650);
+/// The default of `--once-retention`, unless a window is longer than half of it.
+const USUAL_RETENTION: Duration = DAY.saturating_mul(90);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>> {
     let [once, window, schedule] = ["once", "window", "schedule"].map(|long| args.value(long));
     let [zone, catch_up, given_retries, given_status, given_retention] =
         &["timezone", "catch-up", "retries", "done-status", "once-retention"].map(|long| args.setting(long));
-    let retention =
-        given_retention.duration_in(SHORTEST_RETENTION..=LONGEST_RETENTION, || "must be 1h to 3650d".to_owned())?;
+    let retention = if given_retention.is_given() {
+        let must_be = || "must be 1h to 3650d".to_owned();
+        Some(given_retention.duration_in(SHORTEST_RETENTION..=LONGEST_RETENTION, must_be)?)
+    } else {
+        None
+    };
     let retries = given_retries.number_in(..=MOST_RETRIES, &format!("must be a number from 0 to {MOST_RETRIES}"))?;
     let done_status = given_status.number_in(.., "must be a number from 0 to 255")?;
     let given: Vec<&Value> = [&once, &window, &schedule].into_iter().flatten().collect();
@@ -66,15 +72,22 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         let (calendar, catch_up) = schedule_of(value, zone, catch_up)?;
         (policy("".into(), None, Some(catch_up)), Some(calendar))
     };
-    if let Some(longest) = calendar.as_ref().and_then(|calendar| calendar.longest_window(clock::wall_ms(), retention)) {
-        let longest = if longest < DAY {
-            humantime::format_duration(longest).to_string()
-        } else {
-            format!("{}d", longest.div_duration_f64(DAY).ceil())
-        };
-        let why = format!("must be more than {longest}, the longest window of {}", value.shown());
-        return Err(given_retention.refuse(why));
+    let longest_from = |least| calendar.as_ref()?.longest_window(clock::wall_ms(), least);
+    if let Some(longest) = longest_from(LONGEST_RETENTION) {
+        let why = "no --once-retention, which is at most 3650d, is more than its longest window";
+        return Err(value.refuse(format!("{why}, {}", days(longest))));
     }
+    let retention = match retention {
+        Some(retention) => {
+            if let Some(longest) = longest_from(retention) {
+                let why = format!("must be more than {}, the longest window of {}", days(longest), value.shown());
+                return Err(given_retention.refuse(why));
+            }
+            retention
+        }
+        None => longest_from(USUAL_RETENTION / 2)
+            .map_or(USUAL_RETENTION, |longest| (2 * longest).clamp(USUAL_RETENTION, LONGEST_RETENTION)),
+    };
     validate_topic(value, election)?;
     validate_group(args, &format!(", with {}", value.shown()))?;
     if job::restart(args)?.restart != Restart::No {
@@ -83,6 +96,15 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
     }
     let schedule = if schedule.is_some() { Some(value.text()?.into()) } else { None };
     Ok(Some(Once { policy, calendar, schedule, retention }))
+}
+
+/// A duration as a user would type it, in days if it is one or more.
+fn days(duration: Duration) -> String {
+    if duration < DAY {
+        humantime::format_duration(duration).to_string()
+    } else {
+        format!("{}d", duration.div_duration_f64(DAY).ceil())
+    }
 }
 
 /// `--window`: the calendar, and its window that is current now.

@@ -305,6 +305,31 @@ fn roles_restart_their_jobs_by_default() {
     assert_eq!(named.roles.map(|roles| (roles.are_spread, roles.most)), Some((false, Some(1))));
 }
 
+/// Every schedule and window that is taken is taken without `--once-retention`.
+#[test]
+fn unless_given_the_retention_is_long_enough_for_the_longest_window() {
+    let retention = |windows: &[&str]| {
+        let line: Vec<&str> =
+            ["-g", "b", "-b", "k:9092"].iter().chain(windows).copied().chain(["--", "true"]).collect();
+        validate(&[], &line).map(|config| config.once.unwrap().retention.as_secs() / (24 * 60 * 60))
+    };
+    for (windows, days) in [
+        (&["--once", "k"][..], 90),
+        (&["--window", "45d"], 90),
+        (&["--window", "46d"], 92),
+        (&["--window", "365d"], 730),
+        (&["--schedule", "30 2 * * *"], 90),
+        (&["--schedule", "0 0 1 */3 *"], 2 * 92),
+        (&["--schedule", "@yearly"], 2 * 366),
+        (&["--window", "46d", "--once-retention", "47d"], 47),
+    ] {
+        assert_eq!(retention(windows).unwrap(), days, "{windows:?}");
+    }
+    let refused = retention(&["--schedule", "0 0 0 1 1 * */11"]).unwrap_err().to_string();
+    let why = "no --once-retention, which is at most 3650d, is more than its longest window, 401";
+    assert!(refused.starts_with(&format!("--schedule '0 0 0 1 1 * */11': {why}")), "{refused}");
+}
+
 #[test]
 fn without_real_time_scheduling_the_guard_kills_earlier() {
     let widened = |line: &[&str], quota: Option<u64>| {
