@@ -137,6 +137,16 @@ impl Edges {
     }
 }
 
+/// Whether the window begins at a time of its calendar: what is before the first time has none.
+pub(crate) const fn has_beginning(window: Span) -> bool {
+    window.from_ms > 0
+}
+
+/// Whether another window follows.
+pub(crate) const fn has_end(window: Span) -> bool {
+    window.until_ms < LAST.unsigned_abs()
+}
+
 /// The second of a wall clock, given in milliseconds since 1970.
 fn second_of(wall_ms: u64) -> Timestamp {
     let ms = i64::try_from(wall_ms).unwrap_or(LAST).min(LAST);
@@ -199,7 +209,7 @@ impl Calendar {
             (!is_over).then_some(span)
         });
         // Before the first time and after the last one there is no window.
-        let is_one = |span: &Span| span.from_ms > 0 && span.until_ms < LAST.unsigned_abs();
+        let is_one = |span: &Span| has_beginning(*span) && has_end(*span);
         spans.filter(is_one).map(|span| Duration::from_millis(span.until_ms - span.from_ms)).max()
     }
 }

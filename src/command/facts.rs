@@ -12,7 +12,7 @@ use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord};
 
-use crate::calendar::{Calendar, Edges};
+use crate::calendar::{Calendar, Edges, has_beginning, has_end};
 use crate::command::look::Look;
 use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
@@ -230,7 +230,7 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
         Outcome::Done => format!("done by {by}{at} (term {term}{exit})"),
         Outcome::Failed => format!("failed on {by}{at} (term {term}{exit}, attempt {})", fact.attempt),
         Outcome::Running => format!("begun by {by}{at} (term {term}, attempt {})", fact.attempt),
-        Outcome::Skipped => "not run".to_owned(),
+        Outcome::Skipped => "skipped, without a run".to_owned(),
         Outcome::Forgotten => {
             let is_over = fact.window.is_some_and(|window| window.until_ms <= now_ms);
             format!("forgotten by {by}{at}{}", if is_over { "" } else { ", so that it runs again" })
@@ -239,11 +239,18 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
     let Some(window) = fact.window else { return ("once", format!("{}: {how}", fact.key)) };
     let away = |from: u64, to: u64| span(Duration::from_millis(to.saturating_sub(from)));
     let next = if window.until_ms > now_ms {
-        format!("the next begins at {} (in {})", date(window.until_ms), away(now_ms, window.until_ms))
+        format!("begins at {} (in {})", date(window.until_ms), away(now_ms, window.until_ms))
     } else {
-        format!("the next began at {} ({} ago)", date(window.until_ms), away(window.until_ms, now_ms))
+        format!("began at {} ({} ago)", date(window.until_ms), away(window.until_ms, now_ms))
     };
-    ("window", format!("{}: {how}; {next}", date(window.from_ms)))
+    let text = if !has_beginning(window) {
+        format!("none before the first, which {next}")
+    } else if has_end(window) {
+        format!("{}: {how}; the next {next}", date(window.from_ms))
+    } else {
+        format!("{}: {how}; it is the last one", date(window.from_ms))
+    };
+    ("window", text)
 }
 
 #[cfg(test)]
@@ -281,7 +288,10 @@ mod tests {
              2026-02-01 00:00:00Z (in 11h 50m)"
         );
         let shown = row(&fact(Outcome::Skipped, window), 1_769_904_001_000).1;
-        assert_eq!(shown, "2026-01-31 00:00:00Z: not run; the next began at 2026-02-01 00:00:00Z (1s ago)");
+        assert_eq!(
+            shown,
+            "2026-01-31 00:00:00Z: skipped, without a run; the next began at 2026-02-01 00:00:00Z (1s ago)"
+        );
         let forgotten = "2026-01-31 00:00:00Z: forgotten by db2 at 2026-01-31 12:00:00Z";
         for (now, again) in
             [(now, ", so that it runs again; the next begins "), (1_769_904_001_000, "; the next began ")]
@@ -289,6 +299,21 @@ mod tests {
             let shown = row(&fact(Outcome::Forgotten, window), now).1;
             assert!(shown.starts_with(&format!("{forgotten}{again}")), "{shown}");
         }
+    }
+
+    /// A schedule with years is before its first time, or after its last one.
+    #[test]
+    fn a_window_without_a_beginning_or_an_end_is_shown_as_such() {
+        let now = 1_769_861_400_000;
+        let edges = Edges::of_cron("0 0 0 31 1 * 2026").unwrap();
+        let calendar = Calendar::new(edges, TimeZone::UTC);
+        let before = calendar.window(now - 86_400_000).span;
+        let shown = row(&fact(Outcome::Skipped, Some(before)), now - 86_400_000);
+        let expected = "none before the first, which begins at 2026-01-31 00:00:00Z (in 11h 50m)";
+        assert_eq!(shown, ("window", expected.to_owned()));
+        let last = calendar.window(now).span;
+        let shown = row(&Fact { exit: None, ran_ms: None, ..fact(Outcome::Done, Some(last)) }, now).1;
+        assert_eq!(shown, "2026-01-31 00:00:00Z: done by db2 at 2026-01-31 12:00:00Z (term 57); it is the last one");
     }
 
     /// The last run of a schedule has failed.
