@@ -198,6 +198,21 @@ fn the_program_accepts_every_command_in_the_pages() {
     assert!(count >= 30, "{count} commands");
 }
 
+/// cron mails each line that a command writes: without `-q` every machine would mail its log at every run.
+#[test]
+fn a_line_of_a_crontab_logs_only_warnings_and_errors() {
+    let is_cron = |line: &&str| {
+        line.trim_start().starts_with(|first: char| first.is_ascii_digit()) && line.contains("/neli-run ")
+    };
+    let lines: Vec<String> = pages()
+        .chain([("examples/crontab".to_owned(), page_of("examples/crontab"))])
+        .flat_map(|(_, page)| page.lines().filter(is_cron).map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    assert_eq!(lines.len(), 5, "{lines:#?}");
+    let loud: Vec<&String> = lines.iter().filter(|line| !line.contains("/neli-run -q ")).collect();
+    assert!(loud.is_empty(), "without -q: {loud:#?}");
+}
+
 #[test]
 fn a_command_is_found_behind_a_prompt_or_a_path_and_ends_at_a_pipe() {
     let page = "neli-run no\n```sh\n30 2 * * * root /bin/neli-run -g \\\n  'a b' -- x # why\ndb1$ neli-run status | less\n12:00 \
