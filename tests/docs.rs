@@ -44,6 +44,25 @@ fn each_subcommand_has_a_page() {
 }
 
 #[test]
+fn each_entry_of_a_page_has_a_text() {
+    let of_subcommands = man::pages().map(|subcommand| man::page_of(&subcommand).unwrap());
+    for page in of_subcommands.chain([man::page().unwrap()]) {
+        for entry in page.split("\n.TP\n").skip(1) {
+            let text = entry.lines().nth(1).unwrap_or_default();
+            assert!(!text.is_empty() && !text.starts_with(".S"), "{entry}");
+        }
+    }
+}
+
+/// In a narrow column `man` warns of each line that it can't adjust to both edges.
+#[test]
+fn no_cell_of_a_table_in_the_manual_is_adjusted() {
+    for cell in man::page().unwrap().split("T{\n").skip(1) {
+        assert!(cell.starts_with(".na\n"), "{cell}");
+    }
+}
+
+#[test]
 fn the_completions_match_the_program() {
     for (shell, path) in [
         (Shell::Bash, "completions/neli-run.bash"),

@@ -63,7 +63,7 @@ pub fn pages() -> impl Iterator<Item = Command> {
 ///
 /// Only errors of writing to memory, which do not happen.
 pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
-    let man = Man::new(subcommand.clone());
+    let man = man(subcommand.clone());
     let mut sections = Vec::new();
     man.render_name_section(&mut sections)?;
     man.render_synopsis_section(&mut sections)?;
@@ -86,13 +86,19 @@ pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
     ))
 }
 
+/// The generator of a page. COMMAND is no option, and the synopsis and the text name it.
+fn man(command: Command) -> Man {
+    let has_command = command.get_positionals().any(|argument| argument.get_id() == "COMMAND");
+    Man::new(if has_command { command.mut_arg("COMMAND", |argument| argument.hide(true)) } else { command })
+}
+
 /// The definition that makes roff print an apostrophe unchanged.
 const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
 /// The options: those that most lines use, then the others by theme, and at last those that every program has.
 fn options(command: Command) -> std::io::Result<String> {
     let mut options = Vec::new();
-    Man::new(command).render_options_section(&mut options)?;
+    man(command).render_options_section(&mut options)?;
     let options = String::from_utf8_lossy(&options).replace(APOSTROPHE, "").replace(".SH OPTIONS\n", "");
     let (general, themes) = options.split_once(".SH").unwrap_or((&options, ""));
     let themes = format!(".SH{themes}").replace(".SH ", ".SS ");
