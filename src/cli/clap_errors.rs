@@ -64,6 +64,9 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     if is_half_of_property(arguments, word) {
         return "--property: must be KEY=VALUE, in one word".to_owned();
     }
+    if let Some(begin) = unquoted_schedule(arguments, word) {
+        return format!("{begin}: an expression with spaces needs quotes, as in: --schedule '30 2 * * *'");
+    }
     // The value is not shown, because it may be a secret: `-X a=b sasl.password=hunter2`.
     let word = word.split_once('=').map_or_else(|| word.to_owned(), |(key, _)| format!("{key}=.."));
     let word = quoted(word.as_ref());
@@ -76,7 +79,9 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     }
     let asks_for_help = arguments.get(1).is_some_and(|first| first == "help");
     let is_first = arguments.get(1 + usize::from(asks_for_help)).is_some_and(|first| *first == *word);
-    if let Some(near) = names.iter().find(|name| is_first && levenshtein(name, &word) <= 2) {
+    // In a short name two letters are most of it: `run` is not meant as `man`.
+    let is_near = |name: &&String| levenshtein(name, &word) <= if name.len() < 5 { 1 } else { 2 };
+    if let Some(near) = names.iter().find(|name| is_first && is_near(name)) {
         return format!("{word}: no such subcommand; did you mean {near}?");
     }
     if asks_for_help {
@@ -96,6 +101,20 @@ fn is_half_of_property(arguments: &[OsString], word: &str) -> bool {
         _ => last.strip_prefix("--property=").or_else(|| last.strip_prefix("-X")),
     };
     property.is_some_and(|property| property.split_once('=').is_none_or(|(_, value)| value.is_empty()))
+}
+
+/// The beginning of an expression that the shell has split, if the argument is its second word.
+fn unquoted_schedule(arguments: &[OsString], word: &str) -> Option<String> {
+    // What has a `=` may be a secret.
+    if word.contains('=') {
+        return None;
+    }
+    let mut before = arguments.windows(3).filter(|three| three[2] == *word).filter_map(|three| {
+        let [option, value] = [three[0].to_str()?, three[1].to_str()?];
+        if option == "--schedule" { Some(value) } else { value.strip_prefix("--schedule=") }
+    });
+    let first = before.find(|value| !value.contains(' ') && !value.starts_with('@'))?;
+    Some(format!("--schedule {} {}", quoted(first.as_ref()), quoted(word.as_ref())))
 }
 
 /// The subcommand, if there is one.

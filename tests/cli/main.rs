@@ -39,6 +39,19 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("watch -g g now", "now: watch takes no such argument; neli-run watch --help lists them");
     refused("wacth -g g", "wacth: no such subcommand; did you mean watch?");
     refused("help wacth", "wacth: no such subcommand; did you mean watch?");
+    for short in ["run", "exec", "nan"] {
+        let line = match short {
+            "nan" => "nan: no such subcommand; did you mean man?".to_owned(),
+            _ => format!("{short}: COMMAND comes after --, as in: neli-run --group .. -- {short}"),
+        };
+        refused(&format!("{short} -g g"), &line);
+    }
+    let quotes = "--schedule 30 2: an expression with spaces needs quotes, as in: --schedule '30 2 * * *'";
+    for line in ["-g g --schedule 30 2 * * * -- true", "-g g --schedule=30 2 * * * -- true"] {
+        refused(line, quotes);
+    }
+    refused("doctor -g g --schedule 30 2 * * * -- true", quotes);
+    refused("-g g --schedule @daily sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
     refused("help billing", "billing: no such subcommand; neli-run --help lists them");
     refused("--gruop g -- true", "--gruop: no such option; did you mean --group?");
     refused("-g g --broker a:1 -- true", "--broker: no such option; did you mean --brokers?");
