@@ -144,18 +144,27 @@ pub(super) fn look(
 
 /// The line about a missing topic for an operator, who may have mistyped the name.
 pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections, timeout: Duration) -> String {
-    const SHOWN: usize = 10;
     let metadata = client.fetch_metadata(None, timeout);
     let topics = metadata.iter().flat_map(Metadata::topics).map(MetadataTopic::name);
-    let mut journals: Vec<&str> = topics.filter(|name| name.ends_with(SUFFIX)).collect();
-    journals.sort_unstable();
-    let shown = journals.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    let there = match journals.len() {
+    let journals = journals(topics.collect(), &elections.topic);
+    format!("topic \"{}\" does not exist; {journals}", elections.topic)
+}
+
+/// The topics with the suffix of journals, those first whose names are the most like the wanted one.
+fn journals(mut topics: Vec<&str>, wanted: &str) -> String {
+    const SHOWN: usize = 10;
+    topics.retain(|name| name.ends_with(SUFFIX));
+    let likeness = |name: &str| {
+        let [name, wanted] = [name, wanted].map(|name| name.strip_suffix(SUFFIX).unwrap_or(name));
+        strsim::jaro_winkler(name, wanted)
+    };
+    topics.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)).then_with(|| one.cmp(other)));
+    let shown = topics.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+    match topics.len() {
         0 => format!("no topic's name ends in {SUFFIX}"),
         1..=SHOWN => format!("topics *{SUFFIX}: {shown}"),
         more => format!("topics *{SUFFIX}: {shown}, and {} more", more - SHOWN),
-    };
-    format!("topic \"{}\" does not exist; {there}", elections.topic)
+    }
 }
 
 /// The topic to be created: with the settings that R0 requires, one partition for each role up to `MOST_PARTITIONS`, and up to three
@@ -409,6 +418,16 @@ fn trouble(error: AdminError, name: &str) -> TopicError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_topics_those_most_like_the_wanted_one_are_named() {
+        assert_eq!(journals(vec!["other"], "billing.neli"), "no topic's name ends in .neli");
+        let few = journals(vec!["a.neli", "other", "billing-production.neli", "bulk.neli"], "biling.neli");
+        assert_eq!(few, "topics *.neli: billing-production.neli, bulk.neli, a.neli");
+        let many: Vec<String> = (0..20).map(|number| format!("a{number}.neli")).chain(["n2.neli".to_owned()]).collect();
+        let shown = journals(many.iter().map(String::as_str).collect(), "n2typo.neli");
+        assert!(shown.starts_with("topics *.neli: n2.neli, ") && shown.ends_with(", and 11 more"), "{shown}");
+    }
 
     #[test]
     fn a_new_topic_has_up_to_three_replicas() {
