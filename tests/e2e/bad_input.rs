@@ -1,16 +1,18 @@
 //! Errors of Kafka that are final, and topics that a candidate refuses: exit status 125, one line, and the candidate joins no group.
 
+use std::process::Command;
 use std::time::Duration;
 
 use harness::accounts::{Account, login};
 use harness::candidate::{Candidate, Elector, Running};
-use harness::election::TestElection;
+use harness::election::{Answer, TestElection};
 use harness::journal;
 use harness::kafka::{Broker, Kafka};
 use harness::network::{Network, Wire};
 use harness::wait;
 use nix::sys::signal::Signal;
 
+use crate::doctor::Found;
 use crate::{PROGRAM, bare, election};
 
 /// A Kafka with a listener that requires a login. It is the shared one, or, if the shared one is not started by the tests, a broker for
@@ -216,6 +218,25 @@ fn a_claim_that_kafka_refuses_is_not_waited_for() {
     assert_eq!(run.status(), 143);
     let mut run = election.candidate().lease("60s").option("--wait", "1s").start();
     assert_eq!(run.status(), 75);
+}
+
+/// A controller answers a client in Kafka's protocol, but not what every client asks first.
+#[test]
+fn the_port_of_a_controller_is_recognized() {
+    let broker = Broker::own();
+    let Some(controller) = broker.controller_address() else { return };
+    let said = "this may be the port of a controller";
+    let mut run = bare().option("--group", "g").option("--brokers", &controller).job(["true"]).start();
+    let down = run.await_event("broker_down");
+    assert!(down.text("error").starts_with(&controller) && down.text("error").contains(said), "{down:?}");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+    let found = Found::of(&["--group", "g", "--brokers", &controller]);
+    found.assert_finding("brokers", "fail", &[&controller, said]);
+    let mut list = Command::new(PROGRAM);
+    list.args(["list", "--brokers", &controller, "--timeout", "2s"]);
+    let answer = Answer::of(list);
+    assert!(answer.errors.contains(said), "{answer:?}");
 }
 
 /// The line about a new topic says how many replicas it has, since that does not change later.

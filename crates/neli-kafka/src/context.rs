@@ -11,6 +11,7 @@ use rdkafka::types::RDKafkaConfRes;
 use crate::access::Access;
 use crate::election::is_secret;
 use crate::error_class::{self, ErrorClass, NoToken, plain};
+use crate::librdkafka::AdminError;
 use crate::rebootstrap::Rebootstrap;
 use crate::threads::locked;
 
@@ -89,6 +90,25 @@ impl KafkaContext {
         let last_errors = locked(&self.last_errors);
         let closed = last_errors.closed.clone().filter(|_| !self.access.has_answered());
         closed.or_else(|| last_errors.trouble.clone())
+    }
+
+    /// The reason for a missing answer, in one line: the last failure of a connection, or else what this error means.
+    pub(super) fn no_answer(&self, error: &AdminError) -> String {
+        let access = &self.access;
+        self.trouble().unwrap_or_else(|| {
+            let why = if access.asks_for_tokens() && !access.has_answered() {
+                // librdkafka connects to no broker before it has a token, and retries a failing endpoint for 50 s without a report.
+                "no answer; no broker is asked before the token endpoint has given a token"
+            } else if error.code == RDKafkaErrorCode::UnsupportedFeature && !access.has_answered() {
+                "it does not answer as a broker: this may be the port of a controller (KRaft), which no client may use; take that of a \
+                 broker's listener"
+            } else if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
+                "no answer"
+            } else {
+                &error.text
+            };
+            format!("{}: {why}", access.bootstrap)
+        })
     }
 
     /// If no broker has answered yet: the line about a certificate that is not accepted, since then no broker will ever answer. Later the

@@ -115,7 +115,10 @@ impl Examination {
                     admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
                     return Ok(Self { consumer, brokers, timeout });
                 }
-                Ok(Err(_)) | Err(mpsc::TryRecvError::Disconnected) => return Err(no_answer(consumer.context())),
+                Ok(Err(error)) => return Err(no_answer(consumer.context(), code_of(&error))),
+                Err(mpsc::TryRecvError::Disconnected) => {
+                    return Err(no_answer(consumer.context(), RDKafkaErrorCode::Fail));
+                }
                 Err(mpsc::TryRecvError::Empty) => {}
             }
             if let Some(Err(error)) = consumer.poll(LOOK) {
@@ -125,7 +128,7 @@ impl Examination {
                 is_all_down |= error.rdkafka_error_code() == Some(RDKafkaErrorCode::AllBrokersDown);
             }
             if is_all_down && clock::now().since(begun) >= OTHER_ADDRESSES {
-                return Err(no_answer(consumer.context()));
+                return Err(no_answer(consumer.context(), RDKafkaErrorCode::AllBrokersDown));
             }
         }
     }
@@ -255,9 +258,7 @@ fn permanent(context: &KafkaContext, error: &KafkaError) -> Option<Unreachable> 
     context.permanent_failure().map(|why| Unreachable { layer: Layer::Tls, why })
 }
 
-fn no_answer(context: &KafkaContext) -> Unreachable {
-    match context.trouble() {
-        Some(why) => Unreachable { layer: error_class::layer_of(&why), why },
-        None => Unreachable { layer: Layer::Connection, why: format!("{}: no answer", context.access.bootstrap) },
-    }
+fn no_answer(context: &KafkaContext, code: RDKafkaErrorCode) -> Unreachable {
+    let layer = context.trouble().map_or(Layer::Connection, |why| error_class::layer_of(&why));
+    Unreachable { layer, why: context.no_answer(&code.into()) }
 }

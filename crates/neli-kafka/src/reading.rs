@@ -218,17 +218,7 @@ impl Reading {
 
     /// The reason for the missing answer, in one line.
     pub(super) fn no_answer(&self, error: &AdminError) -> String {
-        let bootstrap = &self.source.access.bootstrap;
-        self.consumer.context().trouble().unwrap_or_else(|| {
-            if self.source.access.asks_for_tokens() && !self.source.access.has_answered() {
-                // librdkafka connects to no broker before it has a token, and retries a failing endpoint for 50 s without a report.
-                format!("{bootstrap}: no answer; no broker is asked before the token endpoint has given a token")
-            } else if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
-                format!("{bootstrap}: no answer")
-            } else {
-                format!("{bootstrap}: {}", error.text)
-            }
-        })
+        self.consumer.context().no_answer(error)
     }
 
     /// Reports that Kafka refuses, and another attempt is useless. It is reported once.

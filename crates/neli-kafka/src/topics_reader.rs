@@ -372,13 +372,11 @@ impl Asker {
                 let is_first = self.limit.is_first();
                 self.limit.was_too_short();
                 context.rebootstrap.unanswered(client);
-                let trouble = context.trouble();
                 // Of a slow link the second question shows whether it is only slow.
                 if let Some(refusal) = context.permanent_failure() {
                     self.shared.send(TopicsEvent::Refused(refusal));
-                } else if !is_first || trouble.is_some() {
-                    let plain = || format!("{}: {}", self.shared.access.bootstrap, plain(code));
-                    self.shared.send(TopicsEvent::Down(trouble.unwrap_or_else(plain)));
+                } else if !is_first || context.trouble().is_some() {
+                    self.shared.send(TopicsEvent::Down(context.no_answer(&code.into())));
                 }
                 false
             }

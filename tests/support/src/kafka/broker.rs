@@ -182,6 +182,12 @@ impl Broker {
         Kafka { address: self.node.address(), accounts_address: Some(self.node.accounts_address()) }
     }
 
+    /// The address of its controller; `None` with `ZooKeeper`.
+    #[must_use]
+    pub fn controller_address(&self) -> Option<String> {
+        install::has_own_controller().then(|| format!("127.0.0.1:{}", self.node.controller()))
+    }
+
     /// Starts it, or starts it again after [`Self::end`] with the same ports and data. Returns when it accepts requests.
     pub fn begin(&mut self) {
         self.launch();
