@@ -124,7 +124,8 @@ pub struct Lost {
 pub enum Reason {
     /// An operator has ended the election: nobody leads it any more.
     Ended,
-    /// The lease ran out because Kafka did not acknowledge this candidate's heartbeats, or another candidate leads already.
+    /// No heartbeat extends the lease, because Kafka has not acknowledged this candidate's in time: it runs out soon
+    /// ([`Builder::fence_warning`](crate::Builder::fence_warning)), or has run out. Or another candidate leads already.
     Expired,
     /// This candidate has left the election.
     Left,
@@ -164,7 +165,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ended => "an operator has ended the election",
-            Self::Expired => "the lease has run out, or another leads already",
+            Self::Expired => "no heartbeat extends the lease, or another leads already",
             Self::Left => "this candidate has left the election",
             Self::Refused => "Kafka refuses this candidate",
             Self::Resigned => "the lead was given up",
