@@ -274,7 +274,7 @@ impl Builder {
     /// all [roles](Self::roles) of the process is passed once, and one about a single role of many begins with its name.
     ///
     /// The callback is called in a task of its own, in the runtime that `join` was called in. Without a callback each warning is a line on
-    /// stderr, as is one at which the callback panics.
+    /// stderr, unless a call returns it as an error; so is one at which the callback panics.
     ///
     /// # Examples
     ///

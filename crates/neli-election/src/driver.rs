@@ -28,7 +28,7 @@ use crate::event::{Event, Leader};
 use crate::lease::{Command, Commands, Lease, Task, Tenure};
 use crate::task_guard::STOP;
 use crate::waiter::Waiter;
-use crate::warnings::{self, OnWarning, Warnings};
+use crate::warnings::{OnWarning, Warnings};
 use role::{Held, Role};
 
 mod role;
@@ -96,8 +96,7 @@ struct Driver {
 impl Driver {
     /// With the state that is shared with the handles, for each role.
     fn new(settings: Settings) -> Result<(Self, Vec<Shared>), Error> {
-        let on_warning = settings.on_warning.clone().unwrap_or_else(|| Arc::new(warnings::to_stderr));
-        let warnings = Warnings::start(&settings.runtime, on_warning);
+        let warnings = Warnings::start(&settings.runtime, settings.on_warning.clone());
         let (command_sender, commands) = mpsc::unbounded_channel();
         let (mut roles, mut shared) = (Vec::new(), Vec::new());
         let elections = &settings.source.elections;

@@ -28,12 +28,18 @@ pub(crate) fn pass(callback: &OnWarning, message: &str) {
 /// The sender of warnings to the callback. Each warning goes with the role that reports it, if it is about all roles and each of
 /// them reports it.
 #[derive(Clone, Debug)]
-pub(crate) struct Warnings(UnboundedSender<(String, Option<u32>)>);
+pub(crate) struct Warnings {
+    sender: UnboundedSender<(String, Option<u32>)>,
+    /// Whether the program has given no callback.
+    pub(crate) go_to_stderr: bool,
+}
 
 impl Warnings {
     /// Calls `callback` for each warning, in their order, in a task of the runtime: the callback may block, and the election's thread sends the
-    /// heartbeats. The task ends when the last sender is dropped.
-    pub(crate) fn start(runtime: &Handle, callback: OnWarning) -> Self {
+    /// heartbeats. The task ends when the last sender is dropped. Without a callback warnings go to stderr.
+    pub(crate) fn start(runtime: &Handle, callback: Option<OnWarning>) -> Self {
+        let go_to_stderr = callback.is_none();
+        let callback = callback.unwrap_or_else(|| Arc::new(to_stderr));
         let (sender, mut warnings) = mpsc::unbounded_channel::<(String, Option<u32>)>();
         drop(runtime.spawn(async move {
             // The last warning that roles report, and which of them have reported it.
@@ -49,12 +55,12 @@ impl Warnings {
                 pass(&callback, &message);
             }
         }));
-        Self(sender)
+        Self { sender, go_to_stderr }
     }
 
     /// Sends a warning; if the runtime has ended, it is lost. `reported_by`: the role, if the warning is about all roles and each of them reports it;
     /// the callback gets it once.
     pub(crate) fn send(&self, message: &str, reported_by: Option<u32>) {
-        let _ = self.0.send((message.to_owned(), reported_by));
+        let _ = self.sender.send((message.to_owned(), reported_by));
     }
 }

@@ -249,6 +249,10 @@ impl Role {
         // Callers of `Roles::lead` are not told: they wait for the leads of other roles.
         match self.ending.as_ref().map(|error| (error, error.to_string())) {
             None | Some((Error::Left, _)) => {}
+            // The caller of `join`, `lead` or `serve` gets it. (A task that blocks may keep that caller from it.)
+            Some((error, why)) if self.label.is_none() && self.warnings.go_to_stderr && *error != Error::Blocked => {
+                self.pass_on(Event::warning(&why));
+            }
             Some((Error::Blocked | Error::Ended, why)) => self.report_warning(&why),
             Some((_, why)) => self.tell(Event::warning(&why)),
         }

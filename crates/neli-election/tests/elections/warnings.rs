@@ -27,8 +27,16 @@ async fn a_join_that_waits_for_kafka_says_why() {
     soon("the end of the warnings", async { while warnings.recv().await.is_some() {} }).await;
 }
 
-/// The variable by which the test below starts itself as a program without a callback.
+/// The variable by which a test starts itself as a program without a callback.
 const IS_PROGRAM: &str = "NELI_TEST_WITHOUT_CALLBACK";
+
+/// The program that this test is, with its stderr.
+fn program(test: &str) -> Command {
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", &format!("warnings::{test}"), "--nocapture"]).env(IS_PROGRAM, "1");
+    program.stdout(Stdio::null()).stderr(Stdio::piped());
+    program
+}
 
 /// A program that gives no callback would otherwise wait for ever, and nobody would know why.
 #[tokio::test(flavor = "current_thread")]
@@ -37,9 +45,7 @@ async fn without_a_callback_warnings_go_to_stderr() {
         drop(Election::builder("billing").brokers("127.0.0.1:1").join().await);
         return;
     }
-    let mut program = Command::new(std::env::current_exe().unwrap());
-    program.args(["--exact", "warnings::without_a_callback_warnings_go_to_stderr", "--nocapture"]).env(IS_PROGRAM, "1");
-    let mut program = program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut program = program("without_a_callback_warnings_go_to_stderr").spawn().unwrap();
     let mut lines = BufReader::new(program.stderr.take().unwrap()).lines().map_while(Result::ok);
     let warning = lines.find(|line| line.starts_with("neli-election: "));
     program.kill().unwrap();
@@ -49,6 +55,25 @@ async fn without_a_callback_warnings_go_to_stderr() {
         warning.starts_with("neli-election: Kafka does not answer: ") && warning.contains("127.0.0.1:1"),
         "{warning}"
     );
+}
+
+/// Most programs print the error that a call returns: then each would be there twice.
+#[tokio::test(flavor = "current_thread")]
+async fn without_a_callback_a_refusal_is_only_returned() {
+    if std::env::var_os(IS_PROGRAM).is_some() {
+        let broker = EmbeddedBroker::start().unwrap();
+        let refused = Election::builder("billing").embedded(&broker).create_topic(false).join().await.unwrap_err();
+        // A warning would be in the channel, and is passed on.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        eprintln!("returned: {refused}");
+        return;
+    }
+    let output = program("without_a_callback_a_refusal_is_only_returned").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(text.matches("topic \"billing.neli\"").count(), 1, "{text}");
+    assert!(text.contains("returned: topic ") && !text.contains("neli-election: "), "{text}");
 }
 
 #[tokio::test(flavor = "current_thread")]
