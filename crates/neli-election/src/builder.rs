@@ -100,7 +100,7 @@ pub struct Builder {
     pub(crate) on_warning: Option<OnWarning>,
     /// How many roles there are in place of one election, and their names; no names if they have numbers alone.
     pub(crate) roles: Option<(u32, Arc<[String]>)>,
-    are_spread: bool,
+    are_spread: Option<bool>,
     pub(crate) max_roles: Option<u32>,
 }
 
@@ -138,7 +138,7 @@ impl Election {
             before_release: None,
             on_warning: None,
             roles: None,
-            are_spread: true,
+            are_spread: None,
             max_roles: None,
         }
     }
@@ -293,7 +293,7 @@ impl Builder {
 
     /// With [`roles`](Self::roles): whether processes hand over roles until each leads its fair share; true unless it is given.
     pub const fn spread(mut self, spread: bool) -> Self {
-        self.are_spread = spread;
+        self.are_spread = Some(spread);
         self
     }
 
@@ -367,6 +367,16 @@ impl Builder {
         Err(Error::option("roles", roles, expected))
     }
 
+    /// Refuses what would have no effect.
+    fn refuse_idle(&self) -> Result<(), Error> {
+        let spread = self.are_spread.map(|spread| ("spread", spread.to_string()));
+        let idle = spread.or_else(|| self.max_roles.map(|most| ("max_roles", most.to_string())));
+        match idle.filter(|_| self.roles.is_none()) {
+            Some((option, value)) => Err(Error::option(option, value, "has no meaning without roles")),
+            None => Ok(()),
+        }
+    }
+
     /// The settings with which it joins.
     pub(crate) fn settings(self) -> Result<driver::Settings, Error> {
         let runtime = Handle::try_current()
@@ -374,6 +384,7 @@ impl Builder {
         let elector = self.precedence()?;
         let timings = self.timings(elector)?;
         let (access, elections) = self.place()?;
+        self.refuse_idle()?;
         if self.stop_timeout > LONGEST {
             return Err(Error::option("stop_timeout", shown_duration(self.stop_timeout), "must be 0 to 365d"));
         }
@@ -391,7 +402,7 @@ impl Builder {
             source: Source::new(access, elections, if_missing),
             node,
             max_roles: self.max_roles,
-            are_spread: self.are_spread,
+            are_spread: self.are_spread.unwrap_or(true),
             has_roles: false,
             stop_timeout: self.stop_timeout,
             before_release: self.before_release,

@@ -43,6 +43,8 @@ fn each_refusal_names_option_value_and_what_would_be_right() {
             "margin 19ms: the kill margin must be at least 20 ms, and leave a tenth of the lease besides itself, the heartbeat \
              interval and the fence warning",
         ),
+        (builder().spread(false), "spread false: has no meaning without roles"),
+        (builder().max_roles(3), "max_roles 3: has no meaning without roles"),
         (builder().elector(Elector::Log).patience(None), "patience: has no meaning with the elector Log"),
         (
             builder().property("group.id", "x"),
