@@ -306,11 +306,19 @@ async fn next_leader(
             (View::Led(term), Some(leader), _) if term.offset > from.term => {
                 let gap = released.map(|released| gap(released, leader));
                 let (name, term) = (leader.shown(), leader.term);
-                let again = if name == from.shown() { " again" } else { "" };
+                let has_same_name = name == from.shown();
+                let members = leader.member.as_ref().zip(from.member.as_ref());
+                let (another_of, again) = if members.map_or(has_same_name, |(next, before)| next == before) {
+                    ("", " again")
+                } else if has_same_name {
+                    ("another candidate named ", "")
+                } else {
+                    ("", "")
+                };
                 let for_so_long = gap.map_or_else(String::new, |gap| format!("; nobody led for {}", span(gap)));
                 let another = named.filter(|(_, member)| leader.member.as_ref() != Some(member));
                 let but = another.as_ref().map_or_else(String::new, |(name, _)| format!(", and not {name}"));
-                let sentence = format!("{name} leads{again}, term {term}{but}{for_so_long}");
+                let sentence = format!("{another_of}{name} leads{again}, term {term}{but}{for_so_long}");
                 let (outcome, why) = match another {
                     Some(_) => (ANOTHER_LEADS, Some(sentence.clone())),
                     None => (RESIGNED, None),

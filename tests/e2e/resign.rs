@@ -113,6 +113,20 @@ with_both_electors! {
     }
 }
 
+/// They may be on two machines, so what leads next is not what led.
+#[test]
+fn another_candidate_of_the_same_name_is_told_apart() {
+    let election = election(Elector::Log);
+    let mut first = election.candidate().option("--name", "same").start();
+    election.await_witness(first.await_lead());
+    let mut second = election.candidate().option("--name", "same").start();
+    await_standbys(&election, 1);
+    let answer = election.ask("resign", &[]);
+    let expected = format!("another candidate named same leads, term {}; nobody led for ", second.await_lead());
+    assert!(answer.text.starts_with(&expected) && answer.status == 0, "{answer:?}");
+    election.close([first, second]);
+}
+
 /// Each is refused with its reason, and the leader is not asked.
 #[test]
 fn one_that_can_not_lead_is_not_named() {
