@@ -37,6 +37,13 @@ impl Property {
         let place = format!("{source} {}", quoted(OsStr::new(&key)));
         (!key.is_empty()).then_some(Self { key, value, place, on_command_line })
     }
+
+    /// Whether quotes surround the value, as a shell or a YAML file would remove them.
+    fn is_in_quotes(&self) -> bool {
+        ['"', '\'']
+            .iter()
+            .any(|quote| self.value.len() > 1 && self.value.starts_with(*quote) && self.value.ends_with(*quote))
+    }
 }
 
 /// Reads and checks the properties: the file's first, then the others; those of the environment before those of the
@@ -54,6 +61,9 @@ pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Prop
             format!("{}: every user of this machine can read it; put it into a --properties file", property.place)
         },
     ));
+    warnings.extend(all.iter().filter(|property| property.is_in_quotes()).map(|property| {
+        format!("{}: the quotes around the value are part of it; leave them out if they are not meant", property.place)
+    }));
     let mut seen = BTreeSet::new();
     let mut properties = Vec::new();
     for property in all {

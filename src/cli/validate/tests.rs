@@ -283,6 +283,23 @@ fn a_secret_where_others_can_read_it_is_warned_of() {
     assert!(warning.starts_with("--property sasl.password: ") && !warning.contains("hunter2"), "{warning}");
 }
 
+/// Files for other programs have quotes there; librdkafka takes them as part of the value, and the login fails.
+#[test]
+fn quotes_around_the_value_of_a_property_are_warned_of() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("p");
+    let lines = "sasl.username='me'\nsasl.password=\"hunter2\"\nclient.id=\"a\nssl.key.password=\"\n";
+    std::fs::write(&file, lines).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let file = file.to_str().unwrap();
+    let config = validate(&[], &["-g", "b", "-b", "k:1", "--properties", file, "--", "true"]).unwrap();
+    let why = "the quotes around the value are part of it; leave them out if they are not meant";
+    let expected = ["line 1: sasl.username", "line 2: sasl.password"].map(|at| format!("{file} {at}: {why}"));
+    assert_eq!(config.warnings, expected);
+    let config = validate(&[("NELI_RUN_PROPERTY", "client.id='a'")], &["-g", "b", "-b", "k:1", "--", "true"]).unwrap();
+    assert_eq!(config.warnings, [format!("NELI_RUN_PROPERTY client.id: {why}")]);
+}
+
 #[test]
 fn a_secret_is_not_in_what_a_developer_prints() {
     let config = validate(&[], &["-g", "b", "-b", "k:1", "-X", "sasl.password=hunter2", "--", "true"]).unwrap();
