@@ -52,7 +52,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RecordedWindowForgotten",
         breaks: "--schedule: a new leader runs a window that is done",
-        edits: &[edit("self.mark_over(Span { from_ms: 0, ..newest });", "let _ = newest;")],
+        edits: &[edit("self.mark_over(Span { from_ms: 0, until_ms: end_of(newest, shown.span) });", "let _ = newest;")],
         noticed_by: &[Scenarios, Model("a_schedule_whose_leader_dies")],
     },
     Mutant {
