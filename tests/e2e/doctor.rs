@@ -456,7 +456,7 @@ fn a_partition_without_a_leader_and_one_without_its_replicas_are_reported() {
     cluster.broker(2).end();
     wait::until_true("a topic without a leader", || cluster.leader_of("alone.neli", 0).is_none());
     let found = ask("alone");
-    found.assert_finding("topic", "fail", &["partition 0 has no leader: start the brokers that hold it"]);
+    found.assert_finding("topic", "fail", &["partition 0 has no leader that answers: start the brokers that hold it"]);
     assert_eq!(found.failures(), ["topic", "replicas"], "{found:?}");
     found.assert_finding("topic-id", "ok", &["it has an id"]);
     let found =
@@ -467,4 +467,27 @@ fn a_partition_without_a_leader_and_one_without_its_replicas_are_reported() {
         &["1 of 2 replicas in sync", "min.insync.replicas=2: Kafka appends nothing"],
     );
     found.assert_finding("topic", "ok", &["1 partition"]);
+}
+
+/// Two of three brokers are killed, so no controller is left: the metadata of the third goes on counting on them, and nothing can be appended.
+#[test]
+fn a_broker_is_up_only_if_it_answers() {
+    let mut cluster = Cluster::with_default_sessions(3, 0);
+    let kafka = cluster.kafka();
+    let settings = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
+    kafka.create_topic_on("three.neli", &[1, 2, 3], &settings);
+    wait::until_true("replicas in sync", || cluster.is_in_sync("three.neli"));
+    let ask = || Found::of(&["--group", "three", "--brokers", kafka.address(), "--elect", "log", "--timeout", "3s"]);
+    ask().assert_finding("brokers", "ok", &["3 up"]);
+    let silent = [1, 2].map(|broker| format!("{} ({})", broker + 1, cluster.addresses()[broker])).join(", ");
+    cluster.broker(1).end();
+    cluster.broker(2).end();
+    let found = ask();
+    found.assert_finding("brokers", "warn", &[&format!("1 of 3 up: no answer within 3s from broker {silent} | ")]);
+    found.assert_finding(
+        "replicas",
+        "fail",
+        &["1 of 3 replicas in sync", "min.insync.replicas=2: Kafka appends nothing"],
+    );
+    assert_eq!(found.failures(), ["replicas"], "{found:?}");
 }

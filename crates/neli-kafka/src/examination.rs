@@ -2,6 +2,7 @@
 //!
 //! Each question blocks, at most for the time limit.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -21,7 +22,7 @@ use crate::error_class::{self, ErrorClass, Layer, code_of, has_no_coordinator, p
 use crate::librdkafka::{
     AdminError, GroupDescription, NewTopic, Rights, Variation, create_topic, describe_group, describe_topic, settings,
 };
-use crate::questions::AnswerLimit;
+use crate::questions::{AnswerLimit, ByBroker, ask_all};
 use crate::reading::OTHER_ADDRESSES;
 use crate::threads;
 use crate::topic::{self, TopicError};
@@ -36,8 +37,10 @@ const LONGEST_RECORD: &str = "max.message.bytes";
 /// A connection to Kafka.
 pub struct Examination {
     consumer: Arc<BaseConsumer<KafkaContext>>,
-    /// The brokers that are up.
-    brokers: Vec<i32>,
+    /// The addresses of the brokers, by their ids, as one of them tells. It may count on one that has died: what is up, only its own answer shows.
+    brokers: BTreeMap<i32, String>,
+    /// Those that have not answered.
+    silent: BTreeSet<i32>,
     timeout: Duration,
 }
 
@@ -70,11 +73,11 @@ pub struct TopicSeen {
 pub struct PartitionSeen {
     /// Its number.
     pub number: i32,
-    /// Whether it has a leader.
+    /// Whether it has a leader that has not failed to answer.
     pub is_led: bool,
     /// The number of its replicas.
     pub replicas: usize,
-    /// The number of replicas that are in sync.
+    /// The number of replicas that are in sync, without those on a broker that has not answered.
     pub in_sync: usize,
 }
 
@@ -113,7 +116,7 @@ impl Examination {
                     let mut servers = ask_servers(access, topic, &consumer, |consumer| consumer, || false);
                     let admitted = admit(&mut servers, access, consumer.client(), begun);
                     admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
-                    return Ok(Self { consumer, brokers, timeout });
+                    return Ok(Self { consumer, brokers, silent: BTreeSet::new(), timeout });
                 }
                 Ok(Err(error)) => return Err(no_answer(consumer.context(), code_of(&error))),
                 Err(mpsc::TryRecvError::Disconnected) => {
@@ -133,9 +136,44 @@ impl Examination {
         }
     }
 
-    /// The number of brokers that are up.
-    pub const fn brokers(&self) -> usize {
+    /// The number of brokers, up or not.
+    pub fn brokers(&self) -> usize {
         self.brokers.len()
+    }
+
+    /// The ids and the addresses of the brokers that have not answered.
+    pub fn silent(&self) -> impl Iterator<Item = (i32, &str)> {
+        self.silent.iter().filter_map(|broker| Some((*broker, self.brokers.get(broker)?.as_str())))
+    }
+
+    /// Asks every broker for a topic, which need not exist, to note which of them are silent. Each server that speaks Kafka's protocol answers that,
+    /// whatever this user may see.
+    pub fn ask_brokers(&mut self, topic: &str) {
+        let (client, timeout) = (self.consumer.client(), self.timeout);
+        let questions: ByBroker = self.brokers.keys().map(|broker| (*broker, BTreeSet::new())).collect();
+        let ask = |broker, _: &BTreeSet<i32>| describe_topic(client, topic, Some(broker), timeout, Variation::None);
+        let mut silent = BTreeSet::new();
+        ask_all(&questions, ask, |broker, _, answer| {
+            if answer.is_err_and(|code| AdminError::from(code).is_missing_answer()) {
+                silent.insert(broker);
+            }
+        });
+        self.silent = silent;
+    }
+
+    /// A broker that has not failed to answer.
+    fn broker(&self) -> Option<i32> {
+        self.brokers.keys().copied().find(|broker| !self.silent.contains(broker))
+    }
+
+    fn seen(&self, partition: &MetadataPartition) -> PartitionSeen {
+        let answers = |broker: &i32| !self.silent.contains(broker);
+        PartitionSeen {
+            number: partition.id(),
+            is_led: partition.leader() >= 0 && answers(&partition.leader()),
+            replicas: partition.replicas().len(),
+            in_sync: partition.isr().iter().filter(|broker| answers(broker)).count(),
+        }
     }
 
     /// The topic of these elections, and the operations on it that this user is allowed; `None` if it does not exist.
@@ -154,14 +192,15 @@ impl Examination {
             None | Some((ErrorClass::Moving, _)) => {}
             Some((_, code)) => return Err(unanswered(code)),
         }
-        let broker = topic.partitions().iter().map(MetadataPartition::leader).find(|leader| *leader >= 0);
-        let broker = broker.or_else(|| self.brokers.first().copied()).ok_or_else(no_broker)?;
+        let mut leaders = topic.partitions().iter().map(MetadataPartition::leader);
+        let broker = leaders.find(|leader| *leader >= 0 && !self.silent.contains(leader));
+        let broker = broker.or_else(|| self.broker()).ok_or_else(no_broker)?;
         let described = describe_topic(client, name, Some(broker), self.timeout, Variation::IncludeRights).ok();
         let facts = topic::facts(client, elections, &mut AnswerLimit::new(self.timeout, self.timeout)).ok();
         let longest = settings(client, Some(name), &[LONGEST_RECORD], broker, self.timeout).unwrap_or_default();
         let longest = longest.into_iter().find(|(setting, _)| setting == LONGEST_RECORD);
         Ok(Some(TopicSeen {
-            partitions: topic.partitions().iter().map(seen).collect(),
+            partitions: topic.partitions().iter().map(|partition| self.seen(partition)).collect(),
             identity: described.map(|described| described.identity),
             rights: described.and_then(|described| described.rights),
             facts,
@@ -184,7 +223,7 @@ impl Examination {
             Err(AdminError { code: RDKafkaErrorCode::TopicAlreadyExists, .. }) => Ok(()),
             outcome => outcome,
         };
-        let accepted = topic::create_as_accepted(client, topic, self.brokers.first().copied(), self.timeout, create);
+        let accepted = topic::create_as_accepted(client, topic, self.broker(), self.timeout, create);
         accepted.map_err(|(error, topic)| {
             let reason = match topic::not_created(error, &elections.topic, self.consumer.context().access.words) {
                 TopicError::Refused(error) => error,
@@ -218,28 +257,20 @@ impl Examination {
     ///
     /// This user has no right to them, or the broker does not answer.
     pub fn broker_settings(&self, names: &[&str]) -> Result<Vec<(String, Option<String>)>, NotAnswered> {
-        let broker = self.brokers.first().ok_or_else(no_broker)?;
-        let settings = settings(self.consumer.client(), None, names, *broker, self.timeout).map_err(not_answered)?;
+        let broker = self.broker().ok_or_else(no_broker)?;
+        let settings = settings(self.consumer.client(), None, names, broker, self.timeout).map_err(not_answered)?;
         // Without the right, the settings are missing from the answer, and there is no error.
         if settings.is_empty() { Err(NotAnswered::Forbidden) } else { Ok(settings) }
     }
 }
 
 fn no_broker() -> NotAnswered {
-    NotAnswered::Other("no broker is up".to_owned())
+    NotAnswered::Other("no broker answers".to_owned())
 }
 
-fn brokers(metadata: &Metadata) -> Vec<i32> {
-    metadata.brokers().iter().map(MetadataBroker::id).collect()
-}
-
-fn seen(partition: &MetadataPartition) -> PartitionSeen {
-    PartitionSeen {
-        number: partition.id(),
-        is_led: partition.leader() >= 0,
-        replicas: partition.replicas().len(),
-        in_sync: partition.isr().len(),
-    }
+fn brokers(metadata: &Metadata) -> BTreeMap<i32, String> {
+    let address = |broker: &MetadataBroker| (broker.id(), format!("{}:{}", broker.host(), broker.port()));
+    metadata.brokers().iter().map(address).collect()
 }
 
 fn not_answered(error: AdminError) -> NotAnswered {

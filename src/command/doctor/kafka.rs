@@ -14,9 +14,13 @@ use crate::command::look::access_of;
 use crate::command::wording::counted;
 use crate::config::{Config, EMBEDDED_BY_ADDRESS};
 use crate::exit::line_of;
+use crate::text::spoken;
 
 /// The assignor of neli-run's members of a consumer group.
 const ASSIGNOR: &str = "cooperative-sticky";
+
+/// Kafka's own, for a question that no other topic is for.
+const ANY_TOPIC: &str = "__consumer_offsets";
 
 const BROKER_SESSION: &str = "broker.session.timeout.ms";
 const SHORTEST_SESSION: &str = "group.min.session.timeout.ms";
@@ -31,7 +35,7 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
         (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", line_of(&refusal), None),
     };
     let topic = Some(&*config.election.topic).filter(|topic| !topic.is_empty());
-    let examination = match Examination::start(&access, topic, timeout) {
+    let mut examination = match Examination::start(&access, topic, timeout) {
         Ok(examination) => examination,
         Err(unreachable) => {
             not_reached(config, &access, &unreachable, findings);
@@ -39,8 +43,8 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
         }
     };
     reached(config, &access, Layer::Login, findings);
-    let brokers = examination.brokers();
-    findings.ok("brokers", format!("{brokers} up ({})", access.bootstrap));
+    examination.ask_brokers(topic.unwrap_or(ANY_TOPIC));
+    brokers(&examination, &access.bootstrap, timeout, findings);
     if topic.is_none() {
         return findings.skipped("topic", "not checked, nor the checks that follow: --group is not given");
     }
@@ -74,6 +78,20 @@ fn without_embedded_broker(findings: &mut Findings) {
     } else {
         findings.ok("brokers", "no embedded broker runs yet: the first candidate with --embedded starts one");
     }
+}
+
+/// Reports how many brokers answer, and which do not: Kafka may still count on one that has died.
+fn brokers(examination: &Examination, bootstrap: &str, timeout: Duration, findings: &mut Findings) {
+    let silent: Vec<String> = examination.silent().map(|(broker, address)| format!("{broker} ({address})")).collect();
+    let all = examination.brokers();
+    let answering = all - silent.len();
+    if silent.is_empty() {
+        return findings.ok("brokers", format!("{all} up ({bootstrap})"));
+    }
+    let (silent, within) = (silent.join(", "), spoken(timeout));
+    let text = format!("{answering} of {all} up: no answer within {within} from broker {silent}");
+    let fix = Some("start it, or let this machine reach that address; see --timeout".to_owned());
+    if answering == 0 { findings.fail("brokers", text, fix) } else { findings.warn("brokers", text, fix) }
 }
 
 /// Reports the layers of the connection that work, up to this one.

@@ -181,11 +181,13 @@ impl Look<'_> {
     }
 }
 
-/// Checks whether each partition in use has a leader. The topic has this number of partitions.
+/// Checks whether each partition in use has a leader that answers. The topic has this number of partitions.
 fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mut Findings) {
     match used.iter().find(|partition| !partition.is_led) {
         Some(PartitionSeen { number, .. }) => {
-            let text = format!("topic \"{name}\": partition {number} has no leader: start the brokers that hold it");
+            let text = format!(
+                "topic \"{name}\": partition {number} has no leader that answers: start the brokers that hold it"
+            );
             findings.fail("topic", text, None);
         }
         None => findings.ok("topic", format!("topic \"{name}\": {}", counted(partitions as u64, "partition"))),
@@ -229,7 +231,9 @@ fn replicas(name: &str, used: &[&PartitionSeen], least: u32, on_one_broker: Opti
         }
         return findings.ok("replicas", format!("topic \"{name}\": {all}"));
     };
-    let text = format!("topic \"{name}\": partition {number} has {in_sync} of {replicas} replicas in sync");
+    let text = format!(
+        "topic \"{name}\": partition {number} has {in_sync} of {replicas} replicas in sync on brokers that answer"
+    );
     let fix = Some("start the brokers that are down".to_owned());
     if *in_sync < usize::try_from(least).unwrap_or(1) {
         let text = format!("{text}, and min.insync.replicas={least}: Kafka appends nothing");
@@ -261,7 +265,8 @@ mod tests {
             findings.text(PLAIN)
         };
         assert_eq!(report(&[true, true]), "ok    topic  topic \"g.neli\": 2 partitions\n");
-        let missing = "FAIL  topic  topic \"g.neli\": partition 1 has no leader: start the brokers that hold it\n";
+        let missing =
+            "FAIL  topic  topic \"g.neli\": partition 1 has no leader that answers: start the brokers that hold it\n";
         assert_eq!(report(&[true, false]), missing);
     }
 
@@ -302,11 +307,11 @@ mod tests {
         assert_eq!(report_of(1, None, &[1]), "ok    replicas  topic \"g.neli\": 1 replica\n");
         assert_eq!(report(&[3, 3]), "ok    replicas  topic \"g.neli\": 3 replicas, all in sync\n");
         assert!(
-            report(&[3, 2]).starts_with("WARN  replicas  topic \"g.neli\": partition 1 has 2 of 3 replicas in sync\n")
+            report(&[3, 2])
+                .starts_with("WARN  replicas  topic \"g.neli\": partition 1 has 2 of 3 replicas in sync on ")
         );
-        assert!(
-            report(&[1, 2])
-                .starts_with("FAIL  replicas  topic \"g.neli\": partition 0 has 1 of 3 replicas in sync, and min.")
-        );
+        assert!(report(&[1, 2]).starts_with(
+            "FAIL  replicas  topic \"g.neli\": partition 0 has 1 of 3 replicas in sync on brokers that answer, and min."
+        ));
     }
 }
