@@ -81,6 +81,11 @@ fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
                 Unknown::NotHeard { leader, age } => {
                     &format!("Kafka does not answer; {} led, and was heard last {}", leader.shown(), ago(age))
                 }
+                Unknown::NotAnswered { leader, age } => &format!(
+                    "Kafka has not told yet whether {} leads on, which was heard last {}",
+                    leader.shown(),
+                    ago(age)
+                ),
                 Unknown::Reading => "the journal is not read yet",
                 Unknown::Unheard { leader } => &format!(
                     "the last heartbeat of {} lies in the future by this machine's clock, and none has come since it was read",

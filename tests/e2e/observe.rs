@@ -8,6 +8,7 @@ use std::thread;
 
 use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::Elector;
+use harness::cluster::Cluster;
 use harness::election::Answer;
 use harness::journal::{Heartbeats, Pen};
 use harness::kafka::{Broker, Kafka};
@@ -232,6 +233,28 @@ fn a_kafka_that_was_away_needs_no_restart() {
     observing.await_leader("g", Some("a"));
     let object = observing.object();
     assert!(object["broker"]["up"] == true && object["complete"] == true, "{object}");
+}
+
+/// The two other brokers die, of which one leads another topic: the leader can't append, and the answer that shows its silence waits for no broker
+/// that is dead.
+#[test]
+fn a_leader_whose_lease_is_over_is_not_shown_to_lead_while_an_answer_is_late() {
+    let mut cluster = Cluster::with_default_sessions(3, 0);
+    let kafka = cluster.kafka();
+    kafka.create_topic_on("a.neli", &[1, 2, 3], &STAMPED);
+    kafka.create_topic_on("b.neli", &[2, 3, 1], &STAMPED);
+    let observing = Observing::start(kafka.address(), &[]);
+    observing.await_ready();
+    let pen = Pen::new(&kafka, "a.neli", &[]);
+    pen.write("g/0", &[claim(-1, "a").replace("60000", "6000").as_bytes()]);
+    observing.await_leader("g", Some("a"));
+    cluster.broker(1).end();
+    cluster.broker(2).end();
+    wait::until_true("a silent leader", || {
+        let shown = observing.object()["elections"][0].take();
+        assert!(shown["state"] != "led" || shown["lease_left_ms"] != 0, "{shown}");
+        shown["state"] == "silent"
+    });
 }
 
 /// A thousand clients that follow the page and never read, of which sixteen are served; fewer where this process may not open so many files.

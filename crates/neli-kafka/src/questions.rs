@@ -88,10 +88,14 @@ impl AnswerLimit {
     /// There was an answer to a question that was asked at `asked`. Returns the time since the first question without an answer: it
     /// includes the time for connecting, so it shows what a question needs on this link.
     pub(super) fn answered(&mut self, asked: Time) -> Duration {
-        let now = clock::now();
+        self.answered_at(asked, clock::now())
+    }
+
+    /// The same if the answer came at `answered`.
+    pub(super) fn answered_at(&mut self, asked: Time, answered: Time) -> Duration {
         let since = self.asking_since.take().unwrap_or(asked);
-        self.limit = Some((now.since(asked) * ALLOWANCE).clamp(self.least, self.longest));
-        now.since(since).min(LONGEST)
+        self.limit = Some((answered.since(asked) * ALLOWANCE).clamp(self.least, self.longest));
+        answered.since(since).min(LONGEST)
     }
 }
 
@@ -399,5 +403,11 @@ mod tests {
         answer_limit.answered(Time::from_nanos(clock::now().as_nanos() - 3_000_000_000));
         let limit = answer_limit.limit();
         assert!((Duration::from_secs(12)..Duration::from_secs(13)).contains(&limit), "{limit:?}");
+        let asked = Time::from_nanos(clock::now().as_nanos() - 3_000_000_000);
+        assert!(
+            answer_limit.answered_at(asked, asked) < Duration::from_secs(1),
+            "what was missing after it does not count"
+        );
+        assert_eq!(answer_limit.limit(), Duration::from_secs(2));
     }
 }

@@ -257,6 +257,16 @@ struct Asker {
     past: Option<(Box<str>, mpsc::Sender<()>)>,
 }
 
+/// Which topics there are.
+struct Answer {
+    /// Those that are meant.
+    topics: BTreeMap<Box<str>, LogsAnswer>,
+    /// The number of all topics.
+    all: usize,
+    /// When the last broker that did answer had answered.
+    at: Time,
+}
+
 impl Asker {
     fn run(mut self, orders: &mpsc::Receiver<Option<TopicsAction>>) {
         self.servers = self.ask_servers();
@@ -355,12 +365,13 @@ impl Asker {
         let answered = self.shared.topics(&self.known, limit);
         let (client, context) = (self.shared.consumer.consumer().client(), self.shared.consumer.context());
         match answered {
-            Ok((topics, all)) => {
+            Ok(Answer { topics, all, at }) => {
                 if let Err(refusal) = admit(&mut self.servers, &self.shared.access, client, asked) {
                     self.shared.send(TopicsEvent::Refused(refusal));
                     return false;
                 }
-                self.limit.answered(asked);
+                // A broker that is dead makes no answer of the others a slow one.
+                self.limit.answered_at(asked, at);
                 self.shared.access.answered.store(true, Ordering::Relaxed);
                 context.rebootstrap.answered();
                 context.forget_trouble();
@@ -385,12 +396,8 @@ impl Asker {
 }
 
 impl Shared {
-    /// The topics that are meant, with their logs, and those of the `known` ones that this user may not see; and the number of all topics.
-    fn topics(
-        &self,
-        known: &BTreeSet<Box<str>>,
-        limit: Duration,
-    ) -> Result<(BTreeMap<Box<str>, LogsAnswer>, usize), RDKafkaErrorCode> {
+    /// The topics that are meant, with their logs, and those of the `known` ones that this user may not see.
+    fn topics(&self, known: &BTreeSet<Box<str>>, limit: Duration) -> Result<Answer, RDKafkaErrorCode> {
         let consumer = self.consumer.consumer();
         let metadata = consumer.fetch_metadata(None, limit).map_err(|error| code_of(&error))?;
         let all = metadata.topics().len();
@@ -432,12 +439,12 @@ impl Shared {
             };
             topics.insert(name, LogsAnswer { identity, logs });
         }
-        let mut is_any_answered = led.is_empty();
+        let mut last_answer = led.is_empty().then(clock::now);
         ask_all(
             &led,
             |_, partitions| self.bounds(partitions, limit),
             |leader, partitions, answered| {
-                is_any_answered |= answered.is_ok();
+                last_answer = answered.is_ok().then(clock::now).or(last_answer);
                 for (topic, partition) in partitions {
                     let log = match &answered {
                         Ok(bounds) => bounds.get(&(topic.clone(), *partition)).cloned(),
@@ -456,7 +463,8 @@ impl Shared {
                 }
             },
         );
-        if is_any_answered { Ok((topics, all)) } else { Err(RDKafkaErrorCode::BrokerTransportFailure) }
+        let at = last_answer.ok_or(RDKafkaErrorCode::BrokerTransportFailure)?;
+        Ok(Answer { topics, all, at })
     }
 
     /// Each topic's description; of a broker that describes none only that there is a topic.

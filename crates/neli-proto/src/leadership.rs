@@ -50,6 +50,8 @@ pub enum Unknown<'a> {
     NobodyAnswers,
     /// Kafka does not answer. This leader was heard last, so long ago.
     NotHeard { leader: &'a Leader, age: Duration },
+    /// The lease of this leader, which was heard last so long ago, is over, and Kafka has not told yet whether a record of it came since.
+    NotAnswered { leader: &'a Leader, age: Duration },
     /// The journal is being read.
     Reading,
     /// This leader's last record lies in the future by this machine's clock, so that its age is unknown, and for two heartbeats none has come.
@@ -299,7 +301,8 @@ impl<'a> Leadership<'a> {
         }
     }
 
-    /// The same with the age of the leader's last record that `later` has, when less of the silence was known.
+    /// The same with the age of the leader's last record that `later` has, when less of the silence was known. Nothing shows that a leader leads
+    /// on whose lease is over.
     pub(crate) const fn aged_as(self, later: Self) -> Self {
         let (age, left) = match later {
             Self::Led { age, left, .. } | Self::Overdue { age, left, .. } => (age, left),
@@ -307,6 +310,7 @@ impl<'a> Leadership<'a> {
             Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Unknown(_) => return self,
         };
         match self {
+            Self::Led { leader, .. } if left.is_zero() => Self::Unknown(Unknown::NotAnswered { leader, age }),
             Self::Led { leader, .. } => Self::Led { leader, age, left },
             Self::Overdue { leader, .. } => Self::Overdue { leader, age, left, claimable_in: Duration::ZERO },
             Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Silent { .. } | Self::Unknown(_) => self,

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use neli_kafka::{TopicsEvent, clock, names};
-use neli_proto::leadership::ReadAt;
+use neli_proto::leadership::{Leadership, ReadAt, Unknown};
 use neli_proto::observer::{Election, JudgedRecord, Place, ReadTopic, Topics};
 use neli_proto::time::Time;
 
@@ -154,13 +154,14 @@ impl<'a> Watch<'a> {
         (!is_there).then(|| wording::awaits_group(group, &place(topic)))
     }
 
-    /// Tells of each election that it is unknown although its records show it, and then how it is.
+    /// Tells of each election that it is unknown because Kafka does not answer, although its records show it, and then how it is.
     fn tell_unknown(&mut self, at: ReadAt) {
         let mut changed = Vec::new();
         for (name, read) in self.topics.topics().filter(|(name, _)| self.told.contains(*name)) {
             for found in read.topic().elections() {
                 let current = self.topics.leadership(at, read, found);
-                let is_unknown = current.is_unknown() && !found.leadership(at).is_unknown();
+                let is_unknown =
+                    matches!(current, Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. }));
                 let key = (Box::<str>::from(name), found.place().clone());
                 let is_shown = self.list.has_dead || !found.observer().is_dead(at);
                 if is_shown && is_unknown && self.unknown.insert(key.clone()) {

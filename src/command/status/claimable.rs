@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::leadership::{Leadership, ReadAt};
+use neli_proto::leadership::{Leadership, ReadAt, Unknown};
 use neli_proto::listener::silence;
 use neli_proto::observer::{Observer, Standby};
 use neli_proto::record::Why;
@@ -63,7 +63,16 @@ pub(super) fn rows(
             let now = if waits.is_none() { "starts" } else { "stands by or starts" };
             later.map_or_else(|| format!("now, by a candidate that {now}"), by_standby)
         }
-        Leadership::Unknown(_) => {
+        Leadership::Unknown(
+            Unknown::Left
+            | Unknown::LeaseOver
+            | Unknown::Missing
+            | Unknown::NoAnswer
+            | Unknown::NobodyAnswers
+            | Unknown::NotHeard { .. }
+            | Unknown::Reading
+            | Unknown::Unheard { .. },
+        ) => {
             // A candidate that has just begun to read does not know yet how long it waits.
             let by = moment(at, later.unwrap_or(silence(LONGEST_LEASE)));
             let latest = if later.is_none() { " at the latest" } else { "" };
@@ -80,7 +89,7 @@ pub(super) fn rows(
             }
             return;
         }
-        Leadership::Led { .. } => return,
+        Leadership::Led { .. } | Leadership::Unknown(Unknown::NotAnswered { .. }) => return,
     };
     page.row("claimable", &claimable);
     if let Leadership::Released { release, .. } = leadership
