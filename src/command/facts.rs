@@ -9,7 +9,7 @@ use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs};
 use neli_proto::leadership::{Leader, Leadership, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::observer::{PastLeader, PastTerm, TermEnd};
+use neli_proto::observer::{History, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord};
 
 use crate::calendar::{Calendar, Edges, has_beginning, has_end};
@@ -155,6 +155,28 @@ impl LastRun {
         match before {
             Some(fact) if !counts => Self { fact, ..own },
             _ => own,
+        }
+    }
+
+    /// Takes the outcome of a run that is only recorded to have begun from the release of its term, if that names it: the facts could not be
+    /// written when it ended.
+    pub(super) fn learn_release(&mut self, history: &History) {
+        let Fact { key, window, term, member, .. } = &self.fact;
+        // In a journal that was made anew another may have led in the same term.
+        let is_its = |past: &&PastTerm| {
+            let is_anothers = past.leader.member.as_ref().zip(member.as_ref()).is_some_and(|(one, other)| one != other);
+            past.term == *term && !is_anothers
+        };
+        let past = history.terms().iter().rfind(is_its).map(|past| &past.end);
+        let Some(TermEnd::Released { how, .. }) = past.filter(|_| self.fact.outcome == Outcome::Running) else {
+            return;
+        };
+        let is_named =
+            |run: &&KeyedRun| run.key == *key && run.is_window.is_none_or(|is_window| is_window == window.is_some());
+        if let (Some(_), Some(exit)) = (how.once.as_ref().filter(is_named), how.exit) {
+            let outcome = if exit == 0 { Outcome::Done } else { Outcome::Failed };
+            // When it ended by its machine's clock is unknown.
+            self.fact = Fact { outcome, exit: Some(exit), at_ms: None, ..self.fact.clone() };
         }
     }
 

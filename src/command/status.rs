@@ -73,6 +73,9 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
         None => None,
     };
     loop {
+        if let (Some(run), Ok(seen)) = (&mut run, observation.first()) {
+            run.learn_release(seen.history());
+        }
         let at = read_at();
         let mapping = observation.found.mapping.as_ref();
         // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.

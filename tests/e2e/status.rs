@@ -287,6 +287,22 @@ fn the_last_run_is_named_with_its_key_or_window() {
     assert!(answer.text.contains("\nwindow     20") && answer.text.contains("; the next begins at 20"), "{answer:?}");
 }
 
+/// The facts could not be written when the run ended.
+#[test]
+fn the_last_run_has_ended_as_its_release_says() {
+    let election = election(Elector::Log);
+    let (pen, facts) = (written(&election), format!("{}.once", election.topic()));
+    Kafka::shared().create_topic(&facts, &[]);
+    let fact = r#"{"v":1,"key":"k","outcome":"running","term":0,"member":"m","name":"web","attempt":1}"#;
+    Pen::new(Kafka::shared(), &facts, &[]).write(&format!("{}/k%attempt", election.key()), &[fact.as_bytes()]);
+    let release = r#"{"v":1,"kind":"release","member":"m","name":"web","seq":2,"term":0,"seen":0,"why":"exited","exit":0,"once":"k"}"#;
+    pen.write(&election.key(), &[claim(-1).as_bytes(), release.as_bytes()]);
+    let (object, _) = json(&election);
+    assert_eq!((&object["last_run"]["outcome"], &object["last_run"]["exit"]), (&"done".into(), &0.into()), "{object}");
+    let answer = election.ask("status", &[]);
+    assert!(answer.text.contains("\nonce       k: done by web (term 0, status 0)\n"), "{answer:?}");
+}
+
 /// An election whose topic exists, without a topic of facts.
 fn stage_without_runs() -> TestElection {
     let election = election(Elector::Log);

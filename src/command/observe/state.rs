@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::TopicsEvent;
-use neli_proto::fact::{Fact, TOPIC_SUFFIX};
+use neli_proto::fact::{Fact, Outcome, TOPIC_SUFFIX};
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{Change, Election, JudgedRecord, Place, ReadTopic, TermEnd, Topics};
 use neli_proto::record::{LogRecord, Why};
@@ -128,6 +128,7 @@ impl State {
             }
         }
         self.topics.ask_about_silences(at);
+        self.learn_releases();
         let topics = &self.topics;
         for (name, read) in topics.topics() {
             let elections = read.topic().elections();
@@ -141,6 +142,21 @@ impl State {
         };
         self.notes.retain(|(topic, place), _| topics.topic(topic).is_some_and(|read| is_known(read, place)));
         self.runs.retain(|(journal, _), _| topics.topic(journal).is_some());
+    }
+
+    /// Learns from the releases how runs have ended of which no fact says it.
+    fn learn_releases(&mut self) {
+        if self.runs.values().all(|run| run.fact.outcome != Outcome::Running) {
+            return;
+        }
+        for (topic, read) in self.topics.topics() {
+            for found in read.topic().elections() {
+                let Place { group, role, .. } = found.place();
+                if let Some(run) = self.runs.get_mut(&(topic.into(), format!("{group}/{role}").into())) {
+                    run.learn_release(found.history());
+                }
+            }
+        }
     }
 
     /// All elections, in the order of topics, partitions, groups and roles.

@@ -284,6 +284,33 @@ fn the_objects_are_as_documented() {
     assert_eq!(world.object(2)["elections"][0]["last_run"]["outcome"], "done");
 }
 
+/// The facts could not be written when the run ended: its release, which is as good, says how.
+#[test]
+fn the_outcome_of_a_run_is_that_of_its_release_if_no_fact_says_it() {
+    for (exit, outcome) in [(0, "done"), (3, "failed")] {
+        let mut world = World::new();
+        world.claim(0, "g", "db1");
+        world.write(
+            0,
+            "a.neli.once",
+            "g/0/k%attempt",
+            r#"{"v":1,"key":"k","outcome":"running","term":0,"member":"m","attempt":1}"#,
+        );
+        let release = format!(
+            r#"{{"v":1,"kind":"release","member":"m","seq":2,"term":0,"seen":0,"why":"exited","exit":{exit},"once":"k"}}"#
+        );
+        let shown = |world: &mut World| {
+            world.state.tick(at(2));
+            world.object(2)["elections"][0]["last_run"]["outcome"].as_str().map(str::to_owned)
+        };
+        assert_eq!(shown(&mut world).as_deref(), Some("running"));
+        world.write(1, "a.neli", "g/0", &release);
+        assert_eq!(shown(&mut world).as_deref(), Some(outcome));
+        let metrics = world.state.metrics(at(2));
+        assert!(metrics.contains(&format!("outcome=\"{outcome}\"}} 1")), "{metrics}");
+    }
+}
+
 #[test]
 fn while_kafka_is_away_nothing_is_known_and_no_time_is_counted() {
     let mut world = World::new();
