@@ -91,8 +91,9 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
         && !force
     {
         let run = facts::row(fact, clock::wall_ms()).1;
-        let once_more = "with --force it runs once more after this run, whether this run succeeds or fails";
-        return Ok((RUNNING, format!("{run}: it runs now; {once_more}")));
+        // The leader of a schedule runs no window twice (S4).
+        let again = if fact.window.is_some() { consequence(fact) } else { "it runs once more after this run" };
+        return Ok((RUNNING, format!("{run}: it runs now; with --force, whether this run succeeds or fails, {again}")));
     }
     let recorded = recorded.map(|recorded| recorded.fact);
     let fact = fact_of(key, recorded, &read, seen);

@@ -160,6 +160,29 @@ fn the_newest_window_runs_again_and_not_those_before_it() {
     assert_eq!(late.status(), 0, "the window before is over: {late:?}");
 }
 
+/// The leader of a schedule runs no window twice in one lead.
+#[test]
+fn of_a_window_that_runs_now_it_is_said_who_would_run_it_again() {
+    let election = election(Elector::Log);
+    let facts = format!("{}.once", election.topic());
+    for topic in [&election.topic(), &facts] {
+        Kafka::shared().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
+    }
+    let claim = br#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[claim]);
+    let from_ms = wait::wall_ms() - 1_000;
+    let fact = format!(
+        r#"{{"v":1,"key":"w","window_from_ms":{from_ms},"window_until_ms":{},"outcome":"running","term":0,"member":"m","attempt":1,"account":{{"schedule":"0 0 * * *","timezone":"UTC"}}}}"#,
+        from_ms + 86_400_000
+    );
+    Pen::new(Kafka::shared(), &facts, &[]).write(&format!("{}%attempt", election.key()), &[fact.as_bytes()]);
+    let (object, status) = forget(&election, &["--newest-window"]);
+    let why = object["why"].as_str().unwrap_or_default();
+    assert_eq!((object["outcome"].as_str(), status), (Some("running"), 2), "{object}");
+    assert!(why.contains("with --schedule the next leader does, while the window lasts (neli-run resign "), "{why}");
+    assert!(!why.contains("once more"), "{why}");
+}
+
 /// A schedule has left out the newest window, which is over, after a run in the window before it.
 #[test]
 fn a_window_before_a_forgotten_one_stays_over_and_the_schedule_is_still_shown() {
