@@ -390,7 +390,11 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
             let age = known.map(|snapshot| snapshot.seen.observer().age(of.last_record, at)).unwrap_or_default();
             (Some(since), leader(of, age, Duration::ZERO), None)
         }
-        Some(Leadership::Released { release: of, .. }) => (Some(of.received.at_ms(at)), None, Some(release(of, at))),
+        Some(Leadership::Released { release: of, .. }) => {
+            let earlier_job = known.and_then(|snapshot| snapshot.seen.observer().earlier_job(at));
+            let since = earlier_job.map_or_else(|| of.received.at_ms(at), |(_, left)| in_future(left));
+            (Some(since), None, Some(release(of, at)))
+        }
         Some(Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_)) | None => (None, None, None),
     };
     let observer = known.map(|snapshot| snapshot.seen.observer());

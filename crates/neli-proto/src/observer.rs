@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::hello::Hello;
-use crate::journal::{Journal, Verdict, View};
+use crate::journal::{EarlierJob, Journal, Verdict, View};
 use crate::late_beat::{DELIVERY, longest_interval};
 use crate::leadership::{
     Ended, Job, LastTerm, Leader, Leadership, ReadAt, Receipt, Release, TermState, Unknown, shown,
@@ -370,6 +370,15 @@ impl Observer {
 // ---- how long a standby leaves a released term to the other candidates ---------------------------------------------
 
 impl Observer {
+    /// `--overlap`: the term whose job may be alive after its successor has claimed, and for how long yet, at most (O4). No candidate claims
+    /// meanwhile (O5).
+    pub fn earlier_job(&self, at: ReadAt) -> Option<(Offset, Duration)> {
+        let EarlierJob::Overlapped { term, lease, .. } = self.journal.earlier_job() else { return None };
+        let gone_ms = self.leader()?.claimed_ms?.saturating_add(millis(silence(*lease)));
+        let left = Duration::from_millis(gone_ms.saturating_sub(self.broker_now(at)));
+        Some((*term, left)).filter(|_| !left.is_zero())
+    }
+
     /// How much longer that candidate will not claim, as far as the records show it: it stood down and waits for another candidate, for
     /// two leases at most; its last runs failed; its history was cut (a topic that was created again), so that the records don't show it who
     /// leads; or it has not listened for as long as a silent leader's lease (R2). Zero if there is a leader.

@@ -55,13 +55,16 @@ pub(super) fn rows(
                 format!("since {} ({})", time_of_day(since), span(claimable_since))
             }
         }
-        Leadership::Released { .. } if has_no_room => {
-            "now, by a candidate that starts, or has a higher --max-roles".to_owned()
-        }
         Leadership::Released { age, .. } => {
-            vacant_for = age;
             let now = if waits.is_none() { "starts" } else { "stands by or starts" };
-            later.map_or_else(|| format!("now, by a candidate that {now}"), by_standby)
+            if let Some((term, left)) = observer.earlier_job(at) {
+                format!("{} at the latest, when the earlier job, of term {term}, is gone (--overlap)", moment(at, left))
+            } else if has_no_room {
+                "now, by a candidate that starts, or has a higher --max-roles".to_owned()
+            } else {
+                vacant_for = age;
+                later.map_or_else(|| format!("now, by a candidate that {now}"), by_standby)
+            }
         }
         Leadership::Unknown(
             Unknown::Left
@@ -114,7 +117,7 @@ mod tests {
 
     use neli_proto::hello::Hello;
     use neli_proto::journal::{Journal, Origin};
-    use neli_proto::record::Record;
+    use neli_proto::record::{Offset, Record};
     use neli_proto::time::Time;
 
     use super::*;
@@ -169,6 +172,31 @@ mod tests {
         super::rows(&mut page, (&observer, observer.leadership(at)), &[], false, at);
         let page = page.render(Style { is_coloured: false, columns: None });
         assert_eq!(page, "\nclaimable  at 12:00:20Z (in 3s) unless a heartbeat comes\n");
+    }
+
+    /// A third job would run otherwise.
+    #[test]
+    fn while_the_earlier_job_of_a_handover_may_run_the_page_shows_until_when() {
+        let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
+        let of =
+            |member: &str, fields: &str| format!(r#"{{"v":1,"member":"{member}","name":"{member}","seq":1,{fields}}}"#);
+        let claim = r#""kind":"claim","lease_ms":5000,"overlap_ms":2000,"after""#;
+        let beat = r#""kind":"beat","lease_ms":5000,"overlap_ms":2000,"yields":true,"term":0,"seen":0"#;
+        let release = r#""kind":"release","term":2,"seen":2,"why":"stopped""#;
+        let [first, next] = [format!("{claim}:-1"), format!(r#"{claim}:1,"over":0"#)];
+        let lines = [of("d1", &first), of("d1", beat), of("d2", &next), of("d2", release)];
+        let mut read = |offset: Offset, line: &str| {
+            let record = Record::parse(line.as_bytes());
+            observer.read(AT, offset, record.as_ref(), Some(AT.wall_ms));
+            let (mut page, at) = (Page::new(Tone::Bad, ""), later(1));
+            super::rows(&mut page, (&observer, observer.leadership(at)), &[], false, at);
+            page.render(Style { is_coloured: false, columns: None })
+        };
+        let pages: Vec<String> = (0..).zip(&lines).map(|(offset, line)| read(offset, line)).collect();
+        let until = "at 12:00:05Z (in 5s) at the latest, when the earlier job, of term 0, is gone (--overlap)";
+        assert_eq!(pages[3], format!("\nclaimable  {until}\n"));
+        let gone = of("d1", r#""kind":"release","term":0,"seen":1,"why":"stopped""#);
+        assert_eq!(read(4, &gone), "\nclaimable  now, by a candidate that starts\n");
     }
 
     /// A machine has died, and the only standby was started after that.
