@@ -154,7 +154,7 @@ impl Examination {
         let ask = |broker, _: &BTreeSet<i32>| describe_topic(client, topic, Some(broker), timeout, Variation::None);
         let mut silent = BTreeSet::new();
         ask_all(&questions, ask, |broker, _, answer| {
-            if answer.is_err_and(|code| AdminError::from(code).is_missing_answer()) {
+            if answer.is_err_and(|code| ErrorClass::from(code).is_missing_answer()) {
                 silent.insert(broker);
             }
         });
