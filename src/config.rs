@@ -174,6 +174,8 @@ pub struct Once {
     pub calendar: Option<Calendar>,
     /// `--schedule`, as it was given.
     pub schedule: Option<Box<str>>,
+    /// These options as they are typed, without the key.
+    pub options: Box<str>,
     /// `--once-retention`: how long a topic of facts that is created here keeps a fact.
     pub retention: Duration,
 }

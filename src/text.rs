@@ -11,6 +11,11 @@ use nix::libc;
 use nix::sys::signal::Signal;
 use serde::Serialize;
 
+/// With which options of these a candidate stands: those of a hello, or none.
+pub(crate) fn with_options_of_once(options: &str) -> String {
+    if options.is_empty() { "without --once, --window and --schedule".to_owned() } else { format!("with {options}") }
+}
+
 /// How another candidate's roles differ, and what to do.
 pub(crate) fn roles_differ(differs: &Differs) -> String {
     differs.line("--roles", "--group")

@@ -11,7 +11,7 @@ use neli_run::cli::{self, validate};
 const QUOTING: &str = "docs/troubleshooting.md";
 
 /// Messages that say what they need, so the page has no row for them.
-const SAY_WHAT_TO_DO: [&str; 81] = [
+const SAY_WHAT_TO_DO: [&str; 82] = [
     "Kafka does not answer: …",
     "Kafka has not answered for …",
     "it is unknown who leads: …",
@@ -93,6 +93,7 @@ const SAY_WHAT_TO_DO: [&str; 81] = [
     "--embedded is for a trial …",
     "… lines of this log were lost here, …",
     "this machine's clock shows the window from …",
+    "…: give all candidates the same, or the job may run more than once",
 ];
 
 /// Calls that log a warning or an error, up to the message.

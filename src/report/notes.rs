@@ -16,7 +16,7 @@ use neli_proto::time::{Time, millis, millis_rounded_up};
 use crate::report::election::{because, standing_by, waiting};
 use crate::report::events;
 use crate::report::log::{Event, Level};
-use crate::text::{reason, roles_differ, signal_name, spoken, timestamp, to_the_second};
+use crate::text::{reason, roles_differ, signal_name, spoken, timestamp, to_the_second, with_options_of_once};
 
 /// What is known beside a note.
 #[derive(Clone, Copy, Debug)]
@@ -156,6 +156,12 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             let error = io::Error::from_raw_os_error(*errno);
             Event::error(format!("{command}: can't be started: {}; this counts as a failed run", reason(&error)))
         }
+        Note::OnceDiffers { name, theirs, ours } => Event::warning(format!(
+            "{} stands {}, and this candidate {}: give all candidates the same, or the job may run more than once",
+            somebody(name.as_deref()),
+            with_options_of_once(theirs),
+            with_options_of_once(ours)
+        )),
         Note::OnceSkipped { key, fact } => once_skipped(key, fact),
         Note::OutcomeLost => Event::warning(
             "Kafka has not confirmed the outcome of the last run, and this candidate ends: unless the record arrived, another candidate \

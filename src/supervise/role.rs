@@ -123,7 +123,8 @@ impl HasNode for Role {
 /// How this process is called, and what it says of itself.
 pub(super) fn own_hello(config: &Config, member: &MemberId) -> Hello {
     let (who, elector) = ((member.clone(), &*config.name), config.timings.elector());
-    hello(who, env!("CARGO_PKG_VERSION"), elector, config.priority, config.listening_at)
+    let once = config.once.as_ref().map(|once| once.options.clone());
+    Hello { once, ..hello(who, env!("CARGO_PKG_VERSION"), elector, config.priority, config.listening_at) }
 }
 
 fn settings(config: &Config, member: &MemberId, started: Time) -> Settings {

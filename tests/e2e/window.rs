@@ -204,3 +204,24 @@ fn a_key_that_is_written_like_a_window_is_not_the_window() {
     assert_skipped(&mut start(&election, ("a", &clock), "true"), "a", (&key(1), None));
     assert_eq!(runs(&election).len(), 4);
 }
+
+/// With other windows, or none, the next leader would run the job again. The log of each candidate says so, and doctor.
+#[test]
+fn candidates_with_other_windows_are_told_of_each_other() {
+    let election = election(Elector::Log);
+    let start = |options: &[&str]| {
+        let candidate = election.candidate().job(["sh", "-c", &election.until_go_file()]);
+        options.iter().fold(candidate, Candidate::flag).start()
+    };
+    let mut first = start(&["--window", "1d", "--retries", "2"]);
+    first.await_lead();
+    let mut second = start(&["--window", "1d/3h"]);
+    let text =
+        "stands with --window 1d --retries 2, and this candidate with --window 1d/3h: give all candidates the same";
+    wait::until_true("a warning of the second", || !second.warnings_with(text).is_empty());
+    let text =
+        "stands with --window 1d/3h, and this candidate with --window 1d --retries 2: give all candidates the same";
+    wait::until_true("a warning of the first", || !first.warnings_with(text).is_empty());
+    election.create_go_file();
+    assert_eq!((first.status(), second.status()), (0, 0));
+}

@@ -62,6 +62,9 @@ pub struct Hello {
     /// `--overlap`, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overlap_ms: Option<u64>,
+    /// `--once`, `--window` or `--schedule` with the options that go with it, as typed, without the key. Only compared and displayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub once: Option<Box<str>>,
     /// `--max-roles`: the most roles that the writer leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_roles: Option<u32>,
@@ -111,6 +114,7 @@ impl Hello {
             partitions: fields.get("partitions"),
             priority: fields.get("priority").unwrap_or_default(),
             overlap_ms: fields.get("overlap_ms"),
+            once: fields.get("once"),
             max_roles: fields.get("max_roles"),
             joined: fields.get("joined"),
             asks: fields.get("asks"),
@@ -126,7 +130,16 @@ impl Hello {
         if line.len() <= MAX_BYTES {
             return line;
         }
-        Self { name: None, host: None, version: None, group_refuses: None, listen: None, ..self.clone() }.to_line()
+        let shortest = Self {
+            name: None,
+            host: None,
+            version: None,
+            group_refuses: None,
+            listen: None,
+            once: None,
+            ..self.clone()
+        };
+        shortest.to_line()
     }
 
     fn to_line(&self) -> Vec<u8> {
@@ -215,6 +228,7 @@ mod tests {
             group_refuses: Some("Inconsistent group protocol".into()),
             listen: Some("192.0.2.1:9464".into()),
             priority: 10,
+            once: Some("--window 1d --retries 2".into()),
             max_roles: Some(3),
             joined: Some(41),
             asks: Some("cd".into()),

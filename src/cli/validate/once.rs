@@ -94,8 +94,18 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
         let meant = if schedule.is_some() { "" } else { "; --retries is meant" };
         return Err(args.setting("restart").refuse(format!("can't be combined with {}{meant}", value.shown())));
     }
+    let mut options = match (&window, &schedule) {
+        (Some(window), _) => format!("--window {}", window.text()?),
+        (None, Some(schedule)) => format!("--schedule '{}'", schedule.text()?),
+        (None, None) => "--once".to_owned(),
+    };
+    for (option, setting) in [("timezone", zone), ("catch-up", catch_up), ("retries", given_retries)] {
+        if setting.is_given() {
+            options = options + " --" + option + " " + setting.text()?;
+        }
+    }
     let schedule = if schedule.is_some() { Some(value.text()?.into()) } else { None };
-    Ok(Some(Once { policy, calendar, schedule, retention }))
+    Ok(Some(Once { policy, calendar, schedule, options: options.into(), retention }))
 }
 
 /// A duration as a user would type it, in days if it is one or more.

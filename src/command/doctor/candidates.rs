@@ -19,7 +19,7 @@ use super::findings::Findings;
 use crate::command::reading::{self, Following, Limit, SUFFIX, read_at};
 use crate::command::wording::counted;
 use crate::config::Config;
-use crate::text::{roles_differ, span, spoken};
+use crate::text::{roles_differ, span, spoken, with_options_of_once};
 
 /// So many of the last records of other topics are read, and all of the last minutes.
 const SPAN_ELSEWHERE: Offset = 1_000;
@@ -179,9 +179,16 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     let overlap = overlaps
         .filter(|(other, own)| other != own)
         .map(|(other, own)| format!("{name} stands with --overlap {}, and here it is {}", spoken(other), spoken(own)));
+    let own = config.once.as_ref().map_or("", |once| &*once.options);
+    let theirs = candidate.hello.once.as_deref().unwrap_or_default();
+    // An earlier version does not say it.
+    let once = (theirs != own && version.is_none()).then(|| {
+        let [theirs, own] = [theirs, own].map(with_options_of_once);
+        format!("{name} stands {theirs}, and here it is {own}: the job may run more than once")
+    });
     let refused = candidate.hello.group_refuses.as_deref();
     let refused = refused.map(|words| format!("{name} has no precedence: the group refuses it ({words})"));
-    [elector, overlap, version, refused].into_iter().flatten().collect()
+    [elector, overlap, version, once, refused].into_iter().flatten().collect()
 }
 
 /// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read as soon as it is written.

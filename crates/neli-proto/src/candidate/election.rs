@@ -307,6 +307,8 @@ impl Election {
 pub(super) struct Statistics {
     /// The last term, as far as its records were read.
     pub(super) last_term: LastTerm,
+    /// The options of another candidate that was last told of, since they differ ([`Hello::once`]).
+    pub(super) other_once: Box<str>,
     /// Counts of the records read since listening began.
     pub(super) counts: Counts,
 }

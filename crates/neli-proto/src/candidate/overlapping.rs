@@ -138,6 +138,19 @@ impl Candidate {
         if differs && self.election.precedence.came_before(&hello.member) && self.state.holds_nothing() {
             self.refuse_beside(hello.name.as_deref(), hello.overlap_ms.is_some());
         }
+        self.compare_once(hello);
+    }
+
+    /// Notes that another candidate runs the job at other times, or for a key, once for each such difference. An earlier version does not say it.
+    fn compare_once(&mut self, hello: &Hello) {
+        let own = &self.election.hello;
+        let [theirs, ours] = [hello, own].map(|hello| hello.once.clone().unwrap_or_default());
+        if theirs == ours || hello.version != own.version || hello.leaves || self.election.shown.other_once == theirs {
+            return;
+        }
+        self.election.shown.other_once.clone_from(&theirs);
+        let name = hello.name.clone();
+        self.election.actions.push_back(Action::Note(Note::OnceDiffers { name, theirs, ours }));
     }
 
     fn refuse_beside(&mut self, name: Option<&str>, overlaps: bool) {
