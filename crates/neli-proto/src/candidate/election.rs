@@ -1,7 +1,7 @@
 //! The election as one candidate knows it, and its own part in it, whatever its [state](super::state) is.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
@@ -307,8 +307,8 @@ impl Election {
 pub(super) struct Statistics {
     /// The last term, as far as its records were read.
     pub(super) last_term: LastTerm,
-    /// The options of another candidate that was last told of, since they differ ([`Hello::once`]).
-    pub(super) other_once: Box<str>,
+    /// The options of other candidates that were told of, since they differ ([`Hello::once`]).
+    pub(super) others_once: BTreeSet<Box<str>>,
     /// Counts of the records read since listening began.
     pub(super) counts: Counts,
 }

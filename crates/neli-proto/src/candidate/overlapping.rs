@@ -13,6 +13,9 @@ use crate::record::{MemberId, Offset, Overlap, Record, Why};
 use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Time, millis};
 
+/// At most this many other lists of options are reported.
+const MOST_REPORTED: usize = 16;
+
 /// `--overlap`: a leader that stands down while its job continues.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Yielding {
@@ -145,12 +148,13 @@ impl Candidate {
     fn compare_once(&mut self, hello: &Hello) {
         let own = &self.election.hello;
         let [theirs, ours] = [hello, own].map(|hello| hello.once.clone().unwrap_or_default());
-        if theirs == ours || hello.version != own.version || hello.leaves || self.election.shown.other_once == theirs {
+        if theirs == ours || hello.version != own.version || hello.leaves {
             return;
         }
-        self.election.shown.other_once.clone_from(&theirs);
-        let name = hello.name.clone();
-        self.election.actions.push_back(Action::Note(Note::OnceDiffers { name, theirs, ours }));
+        let Election { shown, actions, .. } = &mut self.election;
+        if shown.others_once.len() < MOST_REPORTED && shown.others_once.insert(theirs.clone()) {
+            actions.push_back(Action::Note(Note::OnceDiffers { name: hello.name.clone(), theirs, ours }));
+        }
     }
 
     fn refuse_beside(&mut self, name: Option<&str>, overlaps: bool) {
