@@ -4,7 +4,7 @@
 //! connections or refuses them. It never drops bytes from the middle of a stream, because TCP would retransmit them or end the connection.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{self, SocketAddr};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::sync::mpsc::channel;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::node::free_port;
+use crate::node::bound_port;
 use frames::{Falsified, Frames};
 
 mod frames;
@@ -97,9 +97,9 @@ impl Network {
     #[must_use]
     pub fn wire(&self, to: SocketAddr) -> Wire {
         let (state, receiver) = watch::channel(WireState::default());
-        let port = free_port();
+        let (port, listener) = bound_port();
         let falsified = Arc::new(Falsified::default());
-        let _task = self.handle.spawn(serve(port, to, receiver, Arc::clone(&falsified)));
+        let _task = self.handle.spawn(serve(port, listener, to, receiver, Arc::clone(&falsified)));
         Wire { port, state, falsified }
     }
 }
@@ -145,13 +145,24 @@ impl Wire {
 }
 
 /// Listens while the state allows it, until the wire is dropped.
-async fn serve(port: u16, to: SocketAddr, mut state: watch::Receiver<WireState>, falsified: Arc<Falsified>) {
+async fn serve(
+    port: u16,
+    listener: net::TcpListener,
+    to: SocketAddr,
+    mut state: watch::Receiver<WireState>,
+    falsified: Arc<Falsified>,
+) {
     let handed_on = state.clone();
+    let mut first = Some(listener).filter(|_| !state.borrow().conditions.refuses);
     loop {
         if state.wait_for(|state| !state.conditions.refuses).await.is_err() {
             return;
         }
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("the port is ours");
+        let listener = match first.take() {
+            Some(listener) => listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)),
+            None => TcpListener::bind(("127.0.0.1", port)).await,
+        };
+        let listener = listener.expect("the port is ours");
         loop {
             tokio::select! {
                 accepted = listener.accept() => {

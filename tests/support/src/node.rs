@@ -361,12 +361,18 @@ fn taken() -> &'static Mutex<HashSet<u16>> {
 
 /// A free port, below those that the kernel gives to clients, so that it is still free after a restart.
 pub(crate) fn free_port() -> u16 {
+    bound_port().0
+}
+
+/// The same, with a listener that keeps it from other processes.
+pub(crate) fn bound_port() -> (u16, TcpListener) {
     let mut taken = taken().lock().expect("no panic while it was locked");
-    let port = iter::repeat_with(candidate_port)
-        .find(|port| !taken.contains(port) && TcpListener::bind(("127.0.0.1", *port)).is_ok());
-    let port = port.expect("one of thousands");
+    let free = iter::repeat_with(candidate_port).filter(|port| !taken.contains(port));
+    let mut bound = free.filter_map(|port| Some((port, TcpListener::bind(("127.0.0.1", port)).ok()?)));
+    let (port, listener) = bound.next().expect("one of thousands");
+    drop(bound);
     taken.insert(port);
-    port
+    (port, listener)
 }
 
 /// A port to try, another one at each call. The process id determines the first, so that parallel test runs try different ones.
