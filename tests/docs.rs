@@ -78,7 +78,50 @@ fn the_lists_of_the_options_match_the_program() {
     let page = fs::read_to_string(root("docs/options.md")).unwrap();
     let page = with_block(&page, "options", &option_lists());
     let page = with_block(&page, "exit-status", &exit_statuses());
+    let page = with_block(&page, "environment", &environment());
     keep("docs/options.md", &page);
+}
+
+/// What the manual says of the environment of job, hooks and health command, from its source.
+fn environment() -> String {
+    let manual = fs::read_to_string(root("man/neli-run.1.in")).unwrap();
+    let (_, section) = manual.split_once("\n.SH ENVIRONMENT\n").unwrap();
+    let (section, _) = section.split_once("\n.SH ").unwrap();
+    // The options' own variables are told of at the beginning of the page.
+    let (_, section) = section.split_once("\n.PP\n").unwrap();
+    let mut page = String::new();
+    for part in section.split("\n.TP\n") {
+        let (entry, rest) = part.split_once("\n.PP\n").unwrap_or((part, ""));
+        let lines: Vec<String> = entry.lines().map(markdown).collect();
+        let text = match lines.as_slice() {
+            [names, text @ ..] if entry.starts_with(".B") => format!("- {names}: {}\n", text.join(" ")),
+            text => format!("{}\n\n", text.join(" ")),
+        };
+        page += &text;
+        if !rest.is_empty() {
+            let lines: Vec<String> = rest.lines().map(markdown).collect();
+            writeln!(page, "\n{}", lines.join(" ")).unwrap();
+        }
+    }
+    page
+}
+
+/// A line of the manual's source as Markdown: names of variables and options are code.
+fn markdown(line: &str) -> String {
+    let line = if let Some(names) = line.strip_prefix(".BR ") {
+        let names: Vec<&str> =
+            names.split(' ').map(|word| word.trim_matches('"')).filter(|word| !word.is_empty()).collect();
+        let shown = names.iter().map(|word| match *word {
+            "," => ", ".to_owned(),
+            "or" => " or ".to_owned(),
+            name => format!("\\fB{name}\\fR"),
+        });
+        shown.collect()
+    } else {
+        line.strip_prefix(".B ").map_or_else(|| line.to_owned(), |name| format!("\\fB{name}\\fR"))
+    };
+    let line = line.replace("\\-", "-").replace("\\fR*", "*\\fR");
+    line.replace("\\fB", "`").replace("\\fI", "`").replace("\\fR", "`")
 }
 
 #[test]
