@@ -10,7 +10,7 @@ use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs};
 use neli_proto::leadership::{Leader, Leadership, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{History, PastLeader, PastTerm, TermEnd};
-use neli_proto::record::{KeyedRun, LogRecord};
+use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
 
 use crate::calendar::{Calendar, Edges, has_beginning, has_end};
 use crate::command::look::Look;
@@ -56,13 +56,14 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
 
 /// Whether the runner of a run may still lead: it does, or it is unknown who leads.
 pub(super) fn may_go_on(run: &Fact, current: Leadership<'_>) -> bool {
-    // In a journal that was made anew another may lead in the same term.
-    let is_its = |leader: &Leader| {
-        let is_anothers =
-            leader.member.as_ref().zip(run.member.as_ref()).is_some_and(|(leader, runner)| leader != runner);
-        leader.term == run.term && !is_anothers
-    };
+    let is_its = |leader: &Leader| ran_in(run, leader.term, leader.member.as_ref());
     current.is_unknown() || current.may_lead().is_some_and(is_its)
+}
+
+/// Whether it was this leader's run: in a journal that was made anew another may lead in the same term.
+fn ran_in(run: &Fact, term: Offset, leader: Option<&MemberId>) -> bool {
+    let is_anothers = leader.zip(run.member.as_ref()).is_some_and(|(leader, runner)| leader != runner);
+    run.term == term && !is_anothers
 }
 
 /// Adds the success of a key that a release in the journal names, unless one counts already: it is as good as the fact (K4).
@@ -161,12 +162,8 @@ impl LastRun {
     /// Takes the outcome of a run that is only recorded to have begun from the release of its term, if that names it: the facts could not be
     /// written when it ended.
     pub(super) fn learn_release(&mut self, history: &History) {
-        let Fact { key, window, term, member, .. } = &self.fact;
-        // In a journal that was made anew another may have led in the same term.
-        let is_its = |past: &&PastTerm| {
-            let is_anothers = past.leader.member.as_ref().zip(member.as_ref()).is_some_and(|(one, other)| one != other);
-            past.term == *term && !is_anothers
-        };
+        let Fact { key, window, .. } = &self.fact;
+        let is_its = |past: &&PastTerm| ran_in(&self.fact, past.term, past.leader.member.as_ref());
         let past = history.terms().iter().rfind(is_its).map(|past| &past.end);
         let Some(TermEnd::Released { how, .. }) = past.filter(|_| self.fact.outcome == Outcome::Running) else {
             return;
