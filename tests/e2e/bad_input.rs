@@ -186,12 +186,18 @@ fn a_topic_that_does_not_keep_its_records_is_refused() {
     }
 }
 
-/// A topic that accepts no record: Kafka's error is logged once, not for each record.
-#[test]
-fn a_topic_that_accepts_no_record_is_reported_once() {
+/// An election whose topic accepts no record.
+fn election_whose_topic_accepts_nothing() -> TestElection {
     let election = election(Elector::Log);
     let settings = [("max.message.bytes", "100"), ("message.timestamp.type", "LogAppendTime")];
     Kafka::shared().create_topic(&election.topic(), &settings);
+    election
+}
+
+/// A topic that accepts no record: Kafka's error is logged once, not for each record.
+#[test]
+fn a_topic_that_accepts_no_record_is_reported_once() {
+    let election = election_whose_topic_accepts_nothing();
     let mut run = election.candidate().lease("1s").start();
     run.await_event("claiming");
     wait::until_true("a line that says why", || !run.warnings_with("Message size too large").is_empty());
@@ -208,9 +214,7 @@ fn a_topic_that_accepts_no_record_is_reported_once() {
 /// The lease, for which a claim under way would be waited for, is longer than any wait of a test.
 #[test]
 fn a_claim_that_kafka_refuses_is_not_waited_for() {
-    let election = election(Elector::Log);
-    let settings = [("max.message.bytes", "100"), ("message.timestamp.type", "LogAppendTime")];
-    Kafka::shared().create_topic(&election.topic(), &settings);
+    let election = election_whose_topic_accepts_nothing();
     let mut run = election.candidate().lease("60s").start();
     let standby = run.await_event("standby");
     assert_eq!(standby.text("why"), "nobody leads; its last claim was refused");

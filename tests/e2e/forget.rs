@@ -21,6 +21,17 @@ fn forget(election: &TestElection, arguments: &[&str]) -> (Value, i32) {
     (object, answer.status)
 }
 
+/// Creates both topics with the claim of a leader `m`, whose term is 0, and returns what writes facts.
+fn facts_with_a_leader(election: &TestElection) -> Pen {
+    let facts = format!("{}.once", election.topic());
+    for topic in [&election.topic(), &facts] {
+        Kafka::shared().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
+    }
+    let claim = br#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
+    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[claim]);
+    Pen::new(Kafka::shared(), &facts, &[])
+}
+
 #[test]
 fn a_key_that_is_done_or_has_failed_runs_again() {
     for status in [0, 3] {
@@ -120,13 +131,7 @@ fn a_key_that_only_a_release_shows_to_be_done() {
 #[test]
 fn a_run_in_the_same_term_of_an_earlier_journal_is_over() {
     let election = election(Elector::Log);
-    let facts = format!("{}.once", election.topic());
-    for topic in [&election.topic(), &facts] {
-        Kafka::shared().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
-    }
-    let claim = br#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
-    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[claim]);
-    let pen = Pen::new(Kafka::shared(), &facts, &[]);
+    let pen = facts_with_a_leader(&election);
     for (member, state, forgotten) in [("m", "running", 2), ("earlier", "interrupted", 0)] {
         let fact = format!(r#"{{"v":1,"key":"{KEY}","outcome":"running","term":0,"member":"{member}","attempt":1}}"#);
         pen.write(&format!("{}/{KEY}%attempt", election.key()), &[fact.as_bytes()]);
@@ -164,18 +169,13 @@ fn the_newest_window_runs_again_and_not_those_before_it() {
 #[test]
 fn of_a_window_that_runs_now_it_is_said_who_would_run_it_again() {
     let election = election(Elector::Log);
-    let facts = format!("{}.once", election.topic());
-    for topic in [&election.topic(), &facts] {
-        Kafka::shared().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
-    }
-    let claim = br#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
-    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[claim]);
+    let pen = facts_with_a_leader(&election);
     let from_ms = wait::wall_ms() - 1_000;
     let fact = format!(
         r#"{{"v":1,"key":"w","window_from_ms":{from_ms},"window_until_ms":{},"outcome":"running","term":0,"member":"m","attempt":1,"account":{{"schedule":"0 0 * * *","timezone":"UTC"}}}}"#,
         from_ms + 86_400_000
     );
-    Pen::new(Kafka::shared(), &facts, &[]).write(&format!("{}%attempt", election.key()), &[fact.as_bytes()]);
+    pen.write(&format!("{}%attempt", election.key()), &[fact.as_bytes()]);
     let (object, status) = forget(&election, &["--newest-window"]);
     let why = object["why"].as_str().unwrap_or_default();
     assert_eq!((object["outcome"].as_str(), status), (Some("running"), 2), "{object}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use harness::candidate::{Candidate, Elector};
 use harness::election::TestElection;
@@ -50,6 +50,11 @@ impl Noted {
     fn count(&self, event: &str) -> usize {
         (1..100).take_while(|nth| self.directory.join(format!("{event}.{nth}")).exists()).count()
     }
+}
+
+/// The process that has written its pid to this file.
+fn await_process(pid: &Path) -> Process {
+    wait::until("a process", || Process::find(fs::read_to_string(pid).ok()?.trim().parse().ok()?))
 }
 
 /// The hooks of a lead, of its end, and of standing by.
@@ -127,7 +132,7 @@ fn a_hook_that_hangs_delays_nothing() {
     let hangs = format!("echo $$ > {}; exec sleep 600", pid.display());
     let second = election.candidate().option("--on-standby", &hangs).option("--on-lead", "exec sleep 600");
     let mut second = second.start();
-    let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
+    let hook = await_process(&pid);
     first.signal(Signal::SIGTERM);
 
     let term = second.await_lead();
@@ -172,7 +177,7 @@ fn the_jobs_end_ends_its_hook() {
         let candidate = if ends_itself { candidate.job(["sh", "-c", &job]) } else { candidate };
         let mut run = candidate.start();
         let term = run.await_lead();
-        let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
+        let hook = await_process(&pid);
         if ends_itself {
             election.create_go_file();
         } else {
@@ -211,7 +216,7 @@ fn processes_that_leave_a_hook_that_still_runs_end_with_the_job() {
     let job = format!("{}; exit 6", election.until_go_file());
     let candidate = election.candidate().option("--on-lead", &hook).option("--stop-timeout", "1h");
     let mut run = candidate.job(["sh", "-c", &job]).start();
-    let other = wait::until("a process", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
+    let other = await_process(&pid);
     election.create_go_file();
     run.await_release();
     assert!(!other.lives());
@@ -246,7 +251,7 @@ fn the_hooks_of_a_dead_supervisor_die() {
     let hangs = format!("echo $$ > {}; exec sleep 600", pid.display());
     let mut standby = election.candidate().option("--on-standby", &hangs).start();
     standby.await_event("standby");
-    let hook = wait::until("a hook", || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?));
+    let hook = await_process(&pid);
     standby.signal(Signal::SIGKILL);
     wait::until_true("the hook's end", || !hook.lives());
     election.close([leader]);
@@ -321,8 +326,7 @@ fn a_hook_of_a_run_that_hangs_delays_nothing() {
     let candidate =
         election.candidate().job(["sh", "-c", job]).option("--on-exit", &hangs).option("--restart", "always");
     let mut run = candidate.option("--restart-delay", "50ms").start();
-    let find = || Process::find(fs::read_to_string(&pid).ok()?.trim().parse().ok()?);
-    let hook = wait::until("a hook", find);
+    let hook = await_process(&pid);
     wait::until_true("the next run", || run.count("job_started") == 2);
     run.guard().signal(Signal::SIGKILL);
     assert_eq!(run.await_release().text("why"), "guard-died");
@@ -336,7 +340,7 @@ fn a_hook_of_a_run_that_hangs_delays_nothing() {
     wait::until_true("the next run", || run.count("job_started") == 4);
     run.signal(Signal::SIGTERM);
     assert_eq!(run.await_release().text("why"), "stopped");
-    let hook = wait::until("the last hook", find);
+    let hook = await_process(&pid);
     assert!(hook.lives());
     pause_between_stops();
     run.signal(Signal::SIGTERM);
