@@ -11,15 +11,13 @@ use core::time::Duration;
 
 use crate::hello::Hello;
 use crate::mapping::Mapping;
+use crate::note::MOST_REPORTED;
 use crate::precedence::HELLO_INTERVAL;
 use crate::record::Offset;
 use crate::time::Time;
 
 /// A living candidate's hello is read at the latest this long after the end of the log was reached.
 const HELLO_COMES_WITHIN: Duration = HELLO_INTERVAL.saturating_add(Duration::from_secs(5));
-
-/// At most this many other lists of roles are reported.
-const MOST_REPORTED: usize = 16;
 
 /// By how many partitions the candidates map the followed roles.
 #[derive(Clone, Debug)]

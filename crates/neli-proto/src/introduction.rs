@@ -11,7 +11,7 @@ use core::time::Duration;
 use crate::action::RolesAction as Action;
 use crate::hello::Hello;
 use crate::mapping::{Differs, Mapping};
-use crate::note::Note;
+use crate::note::{MOST_REPORTED, Note};
 use crate::precedence::{ANSWERS, HELLO_AFTER_LEAD, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::record::{MemberId, Offset};
 use crate::time::{Time, millis};
@@ -22,9 +22,6 @@ const SAID_AGAIN: Duration = Duration::from_secs(2);
 /// A process that no longer stands for a role says so after this time, once for all roles that it leaves meanwhile. The
 /// others claim such a role after [`PATIENCE`](crate::timings::PATIENCE) at the earliest.
 const HELLO_AFTER_LEAVING: Duration = Duration::from_millis(100);
-
-/// At most this many other lists of roles are reported.
-const MOST_REPORTED: usize = 16;
 
 /// The writer of a hello.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

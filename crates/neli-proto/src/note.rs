@@ -13,6 +13,9 @@ use crate::mapping::Differs;
 use crate::record::{Offset, Why};
 use crate::time::{Span, Time};
 
+/// At most this many different lists of others, of roles or of options, are reported.
+pub(crate) const MOST_REPORTED: usize = 16;
+
 /// An event of which users are told. A `term` is the offset of the claim that won it; `by` is the name of another candidate or of an operator,
 /// if it is known.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]

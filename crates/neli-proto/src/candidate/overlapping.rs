@@ -8,13 +8,10 @@ use super::{Action, Candidate, Election};
 use crate::hello::Hello;
 use crate::journal::{Term, Verdict};
 use crate::listener::Received;
-use crate::note::{Note, Refusal};
+use crate::note::{MOST_REPORTED, Note, Refusal};
 use crate::record::{MemberId, Offset, Overlap, Record, Why};
 use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Time, millis};
-
-/// At most this many other lists of options are reported.
-const MOST_REPORTED: usize = 16;
 
 /// `--overlap`: a leader that stands down while its job continues.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
