@@ -191,6 +191,9 @@ pub(super) const fn waiting(why: Waiting) -> Option<&'static str> {
         Waiting::NoGuard => "nobody leads; no guard lives here, so this candidate claims nothing until one does",
         Waiting::Precedence => "nobody leads; others may claim first",
         Waiting::Refused => "nobody leads; its last claim was refused",
+        Waiting::Unassigned => {
+            "nobody leads; with --patience never only the candidate that the consumer group chooses may claim"
+        }
         Waiting::Undecided => "leader unknown",
     })
 }

@@ -112,6 +112,11 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         Note::JobStarted { term, pid, attempt, window } => {
             job_started(*term, *pid, *attempt, window.map(|window| to_the_second(window.from_ms)))
         }
+        Note::JobStopped { pid, signal } => Event::warning(format!(
+            "the job's main process is stopped ({}), and this candidate keeps the lead: the job does nothing, here or on another machine, \
+             until somebody continues it (kill -CONT {pid})",
+            signal_name(*signal)
+        )),
         Note::Leading { term, .. } => Event::info("leading", format!("leading, term {term}")).with("term", *term),
         Note::LeaseUnconfirmed { term, unconfirmed } => Event::warning(format!(
             "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same (-v logs why): the \

@@ -145,16 +145,16 @@ fn the_job_gets_the_stop_signal() {
     election.close([leader]);
 }
 
-/// A job that is stopped (SIGSTOP) is continued when it gets the stop signal.
+/// A job that is stopped (SIGSTOP) is logged, since it holds the lead and does nothing, and is continued when it gets the stop signal.
 #[test]
-fn a_stopped_job_can_end_by_itself() {
+fn a_stopped_job_is_told_of_and_can_end_by_itself() {
     let election = election(Elector::Log);
     let mut leader = election.candidate().start();
     let term = leader.await_lead();
     election.await_witness(term);
     let job = leader.await_job();
     job.signal(Signal::SIGSTOP);
-    wait::until_true("a stopped job", || job.is_stopped());
+    wait::until_true("the warning", || leader.warnings_with("the job's main process is stopped (SIGSTOP)").len() == 1);
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
     election.close([leader]);

@@ -105,6 +105,8 @@ pub enum Note {
     JobExited { term: Offset, status: JobStatus, ran: Duration, by_itself: bool },
     /// The job was stopped because it uses the terminal, which `neli-run` does not have. Logged once.
     JobInBackground,
+    /// The job's main process was stopped by this signal, not for the terminal, and holds the lead. Logged once a run.
+    JobStopped { pid: u32, signal: i32 },
     /// SIGKILL was needed for a stop with this reason.
     JobKilled { term: Offset, why: Why },
     /// The main process runs.
@@ -246,4 +248,6 @@ pub enum Waiting {
     Precedence,
     /// There is no leader, and Kafka has refused its last claim.
     Refused,
+    /// There is no leader, and this candidate claims only if the consumer group chooses it.
+    Unassigned,
 }

@@ -299,6 +299,11 @@ impl Precedence {
             }
     }
 
+    /// Whether this candidate claims only once the group has chosen it.
+    pub(crate) fn awaits_assignment(&self) -> bool {
+        self.elector == Elector::Group(Patience::Never) && !self.is_one_of_many && self.assignment != Assignment::Own
+    }
+
     /// The fixed delay before a claim and the range of the random part; `None` if this member never claims.
     ///
     /// If the last release was written for a dead supervisor, the member that holds the partition is probably dead.

@@ -120,6 +120,8 @@ struct Run {
     own_end: OwnEnd,
     /// How its job ends if the lead is lost: whether SIGKILL was needed, and the last reason for it.
     killed: Lost,
+    /// Whether it was logged that its main process is stopped.
+    said_stopped: bool,
 }
 
 /// Whether a run of a held term has ended by itself.

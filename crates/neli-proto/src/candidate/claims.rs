@@ -123,6 +123,8 @@ impl Election {
                     Waiting::BackingOff
                 } else if self.beside_roles.awaits_answer(now) {
                     Waiting::Answer
+                } else if self.precedence.awaits_assignment() {
+                    Waiting::Unassigned
                 } else {
                     Waiting::Precedence
                 }

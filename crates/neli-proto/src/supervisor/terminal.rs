@@ -1,6 +1,7 @@
 //! The terminal's effects on the job and on `neli-run` (man/neli-run.1.in, TERMINAL): the foreground, jobs that are stopped because of it,
 //! Ctrl-C, Ctrl-\ and Ctrl-Z, and a terminal that is gone.
 
+use core::mem;
 use core::time::Duration;
 
 use super::{Job, Stop, Supervisor};
@@ -103,8 +104,14 @@ impl Supervisor {
                 self.terminal.look_at = Some(now);
                 self.foreground_seen(now, foreground);
             }
-            // The process that stopped it will continue it. A barrier continues it before it sends the stop signal.
-            _ => {}
+            // Who stopped it may continue it. A barrier continues it before it sends the stop signal.
+            _ => {
+                if let Job::Running { pid, .. } = self.job
+                    && !mem::replace(&mut self.run.said_stopped, true)
+                {
+                    self.note(Note::JobStopped { pid, signal });
+                }
+            }
         }
     }
 

@@ -380,6 +380,7 @@ fn shown_note(note: Note) -> String {
         }
         Note::JobKilled { why, .. } => format!("says: the job had to be killed, {why}"),
         Note::JobStarted { pid, attempt, .. } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
+        Note::JobStopped { pid, signal } => format!("says: the job, pid {pid}, is stopped by signal {signal}"),
         Note::NotStarted { errno } => format!("says: the job could not be started, errno {errno}"),
         Note::Restarting { attempt, delay, .. } => format!("says: attempt {attempt} follows in {}", shown(delay)),
         Note::Settling { delay, .. } => format!("says: the job starts in {}", shown(delay)),
