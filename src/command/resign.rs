@@ -161,13 +161,18 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
         if let Some(why) = why {
             return refused(outcome, whom, why);
         }
-        let said: Vec<String> = standbys.iter().map(said_hello).collect();
+        let asked = clock::now();
+        let ages: Vec<(String, Duration)> =
+            standbys.iter().map(|standby| (standby.candidate.shown().to_owned(), standby.age)).collect();
         let (who, outcome) = match to {
             Some(to) => (format!("{to} has not"), CAN_NOT_LEAD),
             None => ("no standby has".to_owned(), NOBODY_STANDS_BY),
         };
         if !answers(look, &mut observation, successor.as_ref()).await? {
-            let (within, said) = (spoken(look.timeout), said.join(", "));
+            let (within, waited) = (spoken(look.timeout), clock::now().since(asked));
+            let said: Vec<String> =
+                ages.iter().map(|(name, age)| format!("{name} said hello {} ago", span(*age + waited))).collect();
+            let said = said.join(", ");
             return refused(
                 outcome,
                 from.shown(),
@@ -273,11 +278,6 @@ async fn answers(look: &Look, observation: &mut Observation, named: Option<&Memb
         Ok(standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)))
     };
     ask_candidates(&look.access, observation, look.timeout, is_answered).await
-}
-
-/// When a standby last said hello: `second said hello 40s ago`.
-fn said_hello(standby: &Standby<'_>) -> String {
-    format!("{} said hello {} ago", standby.candidate.shown(), span(standby.age))
 }
 
 /// The time between a release and the next leader's claim, by the broker's timestamps, as in `history`. Records without timestamps are

@@ -162,7 +162,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             Event::error(format!("{command}: can't be started: {}; this counts as a failed run", reason(&error)))
         }
         Note::OnceDiffers { name, theirs, ours } => Event::warning(format!(
-            "{} stands {}, and this candidate {}: give all candidates the same, or the job may run more than once",
+            "{} was started {}, and this candidate {}: give all candidates the same, or the job may run more than once",
             somebody(name.as_deref()),
             with_options_of_once(theirs),
             with_options_of_once(ours)

@@ -216,14 +216,13 @@ fn candidates_with_other_windows_are_told_of_each_other() {
     let mut first = start(&["--window", "1d", "--retries", "2"]);
     first.await_lead();
     let mut second = start(&["--window", "1d/3h"]);
-    let text =
-        "stands with --window 1d --retries 2, and this candidate with --window 1d/3h: give all candidates the same";
+    let text = "was started with --window 1d --retries 2, and this candidate with --window 1d/3h: give all candidates the same";
     wait::until_true("a warning of the second", || !second.warnings_with(text).is_empty());
-    let text =
-        "stands with --window 1d/3h, and this candidate with --window 1d --retries 2: give all candidates the same";
+    let text = "was started with --window 1d/3h, and this candidate with --window 1d --retries 2: give all candidates the same";
     wait::until_true("a warning of the first", || !first.warnings_with(text).is_empty());
     let mut third = start(&[]);
-    let text = "stands without --once, --window and --schedule, and this candidate with --window 1d --retries 2: give";
+    let text =
+        "was started without --once, --window and --schedule, and this candidate with --window 1d --retries 2: give";
     wait::until_true("another warning of the first", || !first.warnings_with(text).is_empty());
     election.create_go_file();
     assert_eq!((first.status(), second.status(), third.status()), (0, 0, 0));

@@ -148,7 +148,7 @@ pub enum Note {
     NotBelieved(Box<Fact>),
     /// The run's outcome, or that a window is over without a run, is not recorded yet. `leads`: this candidate keeps the lead for that.
     NotRecorded { outcome: Outcome, leads: bool, error: Box<str> },
-    /// Another candidate stands with other options of `--once`, `--window` and `--schedule` than this one; either may have none.
+    /// Another candidate stands, or stood, with other options of `--once`, `--window` and `--schedule` than this one; either may have none.
     OnceDiffers { name: Option<Box<str>>, theirs: Box<str>, ours: Box<str> },
     /// The key needs no run.
     OnceSkipped {
