@@ -328,10 +328,10 @@ fn a_topic_that_is_made_again_while_a_clock_is_doubted_is_noticed() {
     let settings = [("message.timestamp.type", "CreateTime")];
     kafka.create_topic(&election.topic(), &settings);
     Pen::new(kafka, &election.topic(), &[]).write_ahead(&election.key(), &[CLAIM.as_bytes()], 60);
-    let late = wait::after(Duration::from_secs(15));
+    let late = wait::after(Duration::from_secs(50));
     // On a terminal it says when it listens.
     let mut terminal = Terminal::new(Shell::Dash, election.directory());
-    let options = format!("--timeout 20s --group {} --brokers {}", election.group, kafka.address());
+    let options = format!("--timeout 60s --group {} --brokers {}", election.group, kafka.address());
     terminal.type_line(&format!("{PROGRAM} resign --force {options}; echo status $?"));
     terminal.await_text("; listening for ");
     kafka.delete_topic(&election.topic());
