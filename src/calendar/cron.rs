@@ -86,12 +86,13 @@ impl Expression {
             from = from.max(self.first_in(&change));
         }
         for change in zone.following(now).filter_map(|change| Change::of(zone, change.timestamp())) {
-            let found = self.cron.find_next_occurrence(&from, true).ok()?;
-            if found < change.ended {
-                return offset.to_timestamp(found).ok();
-            }
-            if self.comes_after(&change, found) {
-                return Some(change.at);
+            match self.cron.find_next_occurrence(&from, true) {
+                Ok(found) if found < change.ended => return offset.to_timestamp(found).ok(),
+                Ok(found) if self.comes_after(&change, found) => return Some(change.at),
+                Ok(_) => {}
+                // The last times may come again with the change.
+                Err(_) if change.resumed < from => {}
+                Err(_) => return None,
             }
             (offset, from) = (change.offset, self.first_in(&change));
         }
@@ -103,9 +104,12 @@ impl Expression {
         let mut until = zone.to_datetime(now);
         let mut at = now;
         while let Some(change) = last_change(zone, at) {
-            let found = self.cron.find_previous_occurrence(&until, true).ok()?;
-            if found >= self.first_in(&change) {
-                return change.offset.to_timestamp(found).ok();
+            match self.cron.find_previous_occurrence(&until, true) {
+                Ok(found) if found >= self.first_in(&change) => return change.offset.to_timestamp(found).ok(),
+                Ok(_) => {}
+                // The first times may have come before the change.
+                Err(_) if until < change.ended => {}
+                Err(_) => return None,
             }
             let lost = change.resumed.checked_sub(1.second()).ok()?;
             if self.cron.find_previous_occurrence(&lost, true).is_ok_and(|found| self.comes_after(&change, found)) {

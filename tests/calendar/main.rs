@@ -46,8 +46,9 @@ fn starts(calendar: &Calendar, from: Timestamp, until: Timestamp) -> [BTreeSet<u
     let forward =
         std::iter::successors(Some(calendar.window(from - 1)), |window| Some(calendar.window(window.span.until_ms)));
     let forward = forward.map(|window| window.span.until_ms).take_while(|start| *start <= until).collect();
-    let backward =
-        std::iter::successors(Some(calendar.window(until)), |window| Some(calendar.window(window.span.from_ms - 1)));
+    let backward = std::iter::successors(Some(calendar.window(until)), |window| {
+        Some(calendar.window(window.span.from_ms.saturating_sub(1)))
+    });
     let backward = backward.map(|window| window.span.from_ms).take_while(|start| *start >= from).collect();
     [forward, backward]
 }
@@ -75,6 +76,35 @@ fn around_the_changes_of_clocks_each_shape_comes_when_cron_runs_it() {
             }
         }
     }
+}
+
+/// Where the expression names only the day of a change, what comes on that day is the same: its last times come again, its first ones came before.
+#[test]
+fn the_only_day_of_an_expression_may_be_that_of_a_change() {
+    const AROUND: SignedDuration = SignedDuration::from_hours(30);
+    let mut compared = 0;
+    for (head, rows) in sections("change") {
+        let zone = TimeZone::get(head[1]).unwrap();
+        let change: Timestamp = head[2..5].join(":").trim_end_matches(':').parse().unwrap();
+        let day = zone.to_datetime(change).date();
+        // What is left out before midnight comes on the next day.
+        if zone.to_datetime(change - SignedDuration::from_mins(1)).date() != day {
+            continue;
+        }
+        let is_there =
+            |at: &u64| zone.to_datetime(Timestamp::from_millisecond(at.cast_signed()).unwrap()).date() == day;
+        for (expression, _) in rows {
+            let Some(times) = expression.strip_suffix(" * * *") else { continue };
+            let on_it = calendar(&format!("0 {times} {} {} * {}", day.day(), day.month(), day.year()), &zone);
+            let [every_day, only] = [&calendar(expression, &zone), &on_it]
+                .map(|calendar| starts(calendar, change - AROUND, change + AROUND));
+            let every_day: BTreeSet<u64> = every_day[0].iter().copied().filter(is_there).collect();
+            let only = only.map(|found| found.into_iter().filter(is_there).collect::<BTreeSet<u64>>());
+            assert_eq!(only, [every_day.clone(), every_day], "{expression} in {head:?}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 50, "{compared}");
 }
 
 #[test]
