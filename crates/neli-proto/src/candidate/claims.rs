@@ -164,7 +164,7 @@ impl Election {
         if self.may_not_claim() {
             // An answer that is still missing may be a reason to exit with another status.
             Some(after_first_answer)
-        } else if self.listener.has_read_other_leader() || self.next_claim.is_unanswered {
+        } else if self.listener.has_read_other_leader() || self.next_claim.is_unanswered || self.highest_term >= 0 {
             Some(until)
         } else if self.listener.is_answered() {
             None

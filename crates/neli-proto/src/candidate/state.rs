@@ -196,7 +196,6 @@ impl Candidate {
     pub(super) fn become_leader(&mut self, now: Time, claim: OwnClaim, sent: Time) {
         let term = claim.into_term();
         let election = &mut self.election;
-        election.wait_until = None;
         election.successor = None;
         election.highest_term = election.highest_term.max(term);
         let leading = Leading::begin(election, now, term, sent);
@@ -249,6 +248,10 @@ impl Candidate {
         if leaving {
             election.leaving.get_or_insert(why);
             election.leave_group();
+        }
+        if why != Why::FactsUnavailable {
+            // Only a lead in which the job may have run ends the wait.
+            election.wait_until = None;
         }
         election.back_off(back_off);
         election.has_lost_lead = why.is_of_this_machine() || stood_down.is_some_and(Why::is_of_this_machine);
