@@ -34,6 +34,7 @@ fn a_property_that_the_protocol_needs_is_refused_under_every_name() {
         "group.instance.id",
         "group.protocol",
         "group.remote.assignor",
+        "internal.termination.signal",
         "isolation.level",
         "max.poll.interval.ms",
         "partition.assignment.strategy",
@@ -76,6 +77,10 @@ fn a_property_must_be_one_of_librdkafka() {
     refused_property(
         "sasl.mechanisms=hunter2",
         "sasl.mechanisms: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI; those of Java clients do not exist here",
+    );
+    refused(
+        "-g g -b a:1 --properties /dev/zero -- true",
+        "--properties /dev/zero: must be a file of KEY=VALUE lines, of 1 MiB at most",
     );
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("properties");

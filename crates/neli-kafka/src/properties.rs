@@ -25,6 +25,7 @@ const REFUSED: &[(&str, Instead)] = &[
     ("group.instance.id", Instead::Nothing("a standby that leaves must leave the group")),
     ("group.protocol", Instead::Elector),
     ("group.remote.assignor", Instead::Elector),
+    ("internal.termination.signal", Instead::Nothing("librdkafka's threads would take a signal that neli-run handles")),
     ("isolation.level", Instead::Nothing("all readers must see the same records")),
     ("max.poll.interval.ms", Instead::Nothing("the group must not take a busy leader for a dead one")),
     ("message.timeout.ms", Instead::Lease),

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -115,15 +116,23 @@ fn from_values(values: &[Value]) -> Result<Vec<Property>> {
     Ok(properties)
 }
 
+/// In bytes. A device has no end.
+const LONGEST_FILE: u64 = 1 << 20;
+
 fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>> {
     let shown = quoted(&file.text);
-    let content = std::fs::read(&file.text).map_err(|error| {
+    let mut content = Vec::new();
+    let read = File::open(&file.text).and_then(|opened| opened.take(LONGEST_FILE + 1).read_to_end(&mut content));
+    let size = read.map_err(|error| {
         if error.kind() == ErrorKind::NotFound && file.text.as_encoded_bytes().contains(&b'=') {
             // The typed text may itself be the secret.
             return anyhow!("{}: must be a file, and is KEY=VALUE; say --property", file.name());
         }
         file.refuse(format!("can't be read: {}", reason(&error)))
     })?;
+    if size as u64 > LONGEST_FILE {
+        return Err(file.refuse("must be a file of KEY=VALUE lines, of 1 MiB at most"));
+    }
     let content = String::from_utf8(content).map_err(|_| file.refuse("must be UTF-8"))?;
     let mut properties = Vec::new();
     // Some editors begin a file with a byte order mark.
