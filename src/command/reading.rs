@@ -67,12 +67,12 @@ impl Limit {
     }
 }
 
-/// The message that Kafka has not answered in time, with the last known reason.
-pub(super) fn no_answer(timeout: Duration, why: Option<&str>) -> String {
+/// The message that these servers have not answered in time, with the last known reason.
+pub(super) fn no_answer(bootstrap: &str, timeout: Duration, why: Option<&str>) -> String {
     let within = format!("no answer within {}", spoken(timeout));
     let silent = |broker: &str| format!("{broker}: {within}; on a slow link a longer --timeout helps");
     match why {
-        None => silent("Kafka"),
+        None => silent(bootstrap),
         Some(why) => why.strip_suffix(": no answer").map_or_else(|| format!("{why} ({within})"), silent),
     }
 }
@@ -232,7 +232,8 @@ impl Reading {
 
     async fn next_within(&mut self, limit: Limit) -> Result<KafkaEvent> {
         let event = self.next(Some(limit.due())).await?;
-        event.ok_or_else(|| anyhow!(NoAnswer(no_answer(limit.timeout, self.trouble.as_deref()))))
+        let (bootstrap, why) = (&self.source.access.bootstrap, self.trouble.as_deref());
+        event.ok_or_else(|| anyhow!(NoAnswer(no_answer(bootstrap, limit.timeout, why))))
     }
 
     /// Passes on the records of one partition from where `from` chooses up to the end of its log.
@@ -325,6 +326,7 @@ impl Reading {
 pub(super) struct Following {
     reader: TopicsReader,
     events: Receiver<TopicsEvent>,
+    bootstrap: String,
     /// When the next look at what no record shows is due; `None` while that is looked at.
     tick: Option<Time>,
 }
@@ -343,7 +345,7 @@ impl Following {
         let (sender, events) = channel(WAITING_OF_ALL);
         let reader = TopicsReader::start(access, named.into_iter().map(Box::from).collect(), is_meant, sender)
             .map_err(|error| anyhow!(error))?;
-        Ok(Self { reader, events, tick: None })
+        Ok(Self { reader, events, bootstrap: access.bootstrap.clone(), tick: None })
     }
 
     /// The next events; none at each second, when what no record shows is to be looked at.
@@ -399,7 +401,7 @@ impl Following {
             self.perform(topics);
         }
         if !was_answered {
-            bail!(NoAnswer(no_answer(limit.timeout, topics.outage().map(|(_, why)| why))));
+            bail!(NoAnswer(no_answer(&self.bootstrap, limit.timeout, topics.outage().map(|(_, why)| why))));
         }
         // Before the first record that is read live, the latest timestamp of all shows what time it is.
         let latest_ms = topics.topics().filter_map(|(_, read)| read.topic().latest_ms()).max();

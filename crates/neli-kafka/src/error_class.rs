@@ -198,6 +198,7 @@ pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     const WHILE_SENDING: [&str; 3] = ["Broken pipe", "Connection reset by peer", "Disconnected"];
     /// librdkafka's guess if the other side closes the connection during TLS.
     const DURING_TLS: &str = "connecting to a PLAINTEXT broker listener?";
+    const NO_TLS: &str = "no TLS (PLAINTEXT, or SASL_PLAINTEXT with a login)";
     // A balancer, a port-forward and a broker at its limit take a connection before they close it, as a port does that expects another protocol.
     let without_answer = |broker: &str, protocol: &str| {
         Some(format!(
@@ -208,9 +209,7 @@ pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     // `[thrd:kafka:9093/bootstrap]: kafka:9093/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)`
     let line = line.split_once("]: ").map_or(line, |(_, line)| line);
     if let Some((broker, why)) = line.split_once(": SSL handshake failed: ") {
-        return why
-            .contains(DURING_TLS)
-            .then(|| without_answer(broker, "no TLS (PLAINTEXT, or SASL_PLAINTEXT with a login)"))?;
+        return why.contains(DURING_TLS).then(|| without_answer(broker, NO_TLS))?;
     }
     // `kafka:9093/bootstrap: Send failed: Broken pipe (after 0ms in state UP)`
     let (broker, words) = match line.split_once(": Send failed: ") {
@@ -223,6 +222,8 @@ pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     let (is_tls, is_login) = (broker.contains("ssl://"), broker.contains("sasl_"));
     if state.starts_with("APIVERSION_QUERY") && !is_tls {
         without_answer(broker, "TLS (SSL, or SASL_SSL with a login)")
+    } else if state.starts_with("SSL_HANDSHAKE") {
+        without_answer(broker, NO_TLS)
     } else if state.starts_with("UP") && !is_login && is_at_once {
         Some(format!(
             "{broker}: it closes each connection at once, as a port does that expects a login; set the property security.protocol (SASL_SSL, or \
@@ -394,6 +395,9 @@ mod tests {
         }
         let during_tls = "ssl://a:1/bootstrap: SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener? (after 2ms in \
                           state SSL_HANDSHAKE)";
+        let without_guess =
+            "ssl://a:1/bootstrap: Disconnected: SSL connection closed by peer (after 1ms in state SSL_HANDSHAKE)";
+        assert_eq!(logged(without_guess), logged(during_tls));
         let message = logged(during_tls).unwrap();
         assert!(
             message.starts_with("ssl://a:1/bootstrap: it closes connections without an answer: it expects no TLS ("),
