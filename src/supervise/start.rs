@@ -36,6 +36,7 @@ use crate::report::events;
 use crate::report::log::Logger;
 use crate::supervise::job::{self, GuardedJob, StartGuard};
 use crate::supervise::orphan_thread::OrphanThread;
+use crate::text::signal_name;
 
 /// The objects that are created before Kafka's clients.
 pub(super) struct Prepared {
@@ -130,6 +131,14 @@ impl Prepared {
         let _ = spin_watch::watch_this_thread();
         // When the guard dies, this process becomes the parent of the remaining processes, and kills them.
         prctl::set_child_subreaper(true).map_err(io::Error::from).context("can't become a subreaper")?;
+        let ignored = signals::ignored_at_start();
+        config.warnings.extend(config.job.stop.signal.filter(|signal| ignored.contains(*signal)).map(|signal| {
+            format!(
+                "--stop-signal {}: whoever started neli-run ignores it (nohup, a script's &), so the job does too unless it handles it, and is \
+                 then killed at --stop-timeout; start neli-run by env --default-signal",
+                signal_name(signal)
+            )
+        }));
         let bits = random_bytes().context("no randomness")?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;

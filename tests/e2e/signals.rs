@@ -274,10 +274,12 @@ fn two_stops_at_once_are_one() {
 fn an_ignored_signal_stays_ignored() {
     let election = election(Elector::Log);
     // `sleep` handles no signal. It continues because it inherits the ignored ones.
-    let candidate = election.candidate().job(["sleep", "1000"]);
+    let candidate =
+        election.candidate().job(["sleep", "1000"]).option("--stop-signal", "INT").option("--stop-timeout", "1s");
     let ignoring = ["env", "--ignore-signal=HUP,INT,QUIT,TSTP,PIPE"];
     let mut run = candidate.start_behind(&ignoring);
     run.await_lead();
+    assert_eq!(run.warnings_with("--stop-signal SIGINT: whoever started neli-run ignores it").len(), 1);
     let job = run.await_job();
     for number in [1, 2, 3, 20] {
         send(&run, number);
@@ -288,7 +290,7 @@ fn an_ignored_signal_stays_ignored() {
     assert!(job.lives() && !job.is_stopped());
     assert!(run.events("stopping").is_empty() && run.events("job_exited").is_empty(), "{run:?}");
     run.signal(Signal::SIGTERM);
-    assert_eq!(run.status(), 143);
+    assert_eq!(run.status(), 137);
     election.close([run]);
 }
 
