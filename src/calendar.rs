@@ -142,9 +142,9 @@ pub(crate) const fn has_beginning(window: Span) -> bool {
     window.from_ms > 0
 }
 
-/// Whether another window follows.
-pub(crate) const fn has_end(window: Span) -> bool {
-    window.until_ms < LAST.unsigned_abs()
+/// Whether a window begins at this end of another one: what is after the last time has no end.
+pub(crate) const fn is_time(until_ms: u64) -> bool {
+    until_ms < LAST.unsigned_abs()
 }
 
 /// The second of a wall clock, given in milliseconds since 1970.
@@ -167,7 +167,7 @@ impl Calendar {
     /// The starts of the next windows, in milliseconds since 1970.
     pub(crate) fn next_starts(&self, wall_ms: u64) -> impl Iterator<Item = u64> {
         let starts = std::iter::successors(Some(wall_ms), |at| Some(self.window(*at).span.until_ms));
-        starts.skip(1).take_while(|start| *start < LAST.unsigned_abs())
+        starts.skip(1).take_while(|start| is_time(*start))
     }
 
     /// Whether no window begins after this moment, in milliseconds since 1970: each year of a cron expression that names years is over.
@@ -209,7 +209,7 @@ impl Calendar {
             (!is_over).then_some(span)
         });
         // Before the first time and after the last one there is no window.
-        let is_one = |span: &Span| has_beginning(*span) && has_end(*span);
+        let is_one = |span: &Span| has_beginning(*span) && is_time(span.until_ms);
         spans.filter(is_one).map(|span| Duration::from_millis(span.until_ms - span.from_ms)).max()
     }
 }

@@ -12,7 +12,7 @@ use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{History, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
 
-use crate::calendar::{Calendar, Edges, has_beginning, has_end};
+use crate::calendar::{Calendar, Edges, has_beginning, is_time};
 use crate::command::look::Look;
 use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
@@ -141,6 +141,8 @@ pub(super) struct LastRun {
     calendar: Option<Calendar>,
     /// The last request to forget each key or window.
     forgotten: BTreeMap<Box<str>, Fact>,
+    /// The run of a skipped window that began and did not finish.
+    unfinished: Option<Fact>,
 }
 
 impl LastRun {
@@ -152,7 +154,11 @@ impl LastRun {
         if fact.outcome == Outcome::Forgotten {
             forgotten.insert(fact.key.clone(), fact.clone());
         }
-        let own = Self { forgotten, ..Self::of(fact) };
+        let is_cut_off = |before: &Fact| {
+            (before.outcome, fact.outcome) == (Outcome::Running, Outcome::Skipped) && before.key == fact.key
+        };
+        let unfinished = before.clone().filter(is_cut_off);
+        let own = Self { forgotten, unfinished, ..Self::of(fact) };
         match before {
             Some(fact) if !counts => Self { fact, ..own },
             _ => own,
@@ -191,7 +197,7 @@ impl LastRun {
         let edges = schedule.as_deref().and_then(|text| Edges::of_schedule(text).ok());
         let zone = timezone.as_deref().and_then(|name| TimeZone::get(name).ok());
         let calendar = edges.zip(zone).map(|(edges, zone)| Calendar::new(edges, zone));
-        Self { fact, runs, calendar, forgotten: BTreeMap::new() }
+        Self { fact, runs, calendar, forgotten: BTreeMap::new(), unfinished: None }
     }
 
     /// The starts of the next windows: with a schedule the next five, otherwise that of the next one.
@@ -207,7 +213,7 @@ impl LastRun {
     /// The rows of the page.
     pub(super) fn rows(&self, now_ms: u64) -> Vec<(&'static str, String)> {
         let Account { runs, failures, success, .. } = &self.runs.account;
-        let mut rows = vec![row(&self.fact, now_ms)];
+        let mut rows = vec![row_with(&self.fact, self.unfinished.as_ref(), now_ms)];
         if let Some(success) = success.as_ref().filter(|_| self.fact.outcome != Outcome::Done) {
             let window = success.window.map_or_else(String::new, |window| format!("{}: ", date(window.from_ms)));
             let by = success.by.as_deref().unwrap_or("somebody");
@@ -221,8 +227,10 @@ impl LastRun {
             let next = self.next_windows(now_ms).into_iter().map(|start| {
                 format!("{} (in {})", date(start), span(Duration::from_millis(start.saturating_sub(now_ms))))
             });
+            let next =
+                next.reduce(|before, next| before + ", " + &next).unwrap_or_else(|| "no further time".to_owned());
             let zone = self.runs.account.timezone.as_deref().unwrap_or("UTC");
-            rows.push(("schedule", format!("{schedule} ({zone}): {}", next.collect::<Vec<_>>().join(", "))));
+            rows.push(("schedule", format!("{schedule} ({zone}): {next}")));
         }
         rows
     }
@@ -238,8 +246,19 @@ pub(super) fn election_of(key: &[u8]) -> Option<&str> {
     (!once.contains('/')).then(|| &key[..group.len() + 1 + role.len()])
 }
 
+fn begun(Fact { name, at_ms, term, attempt, .. }: &Fact) -> String {
+    let by = name.as_deref().unwrap_or("somebody");
+    let at = at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
+    format!("begun by {by}{at} (term {term}, attempt {attempt})")
+}
+
 /// The row about a run: its label and its text.
 pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
+    row_with(fact, None, now_ms)
+}
+
+/// The same for a window that is skipped after this run of it, which did not finish.
+fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64) -> (&'static str, String) {
     let by = fact.name.as_deref().unwrap_or("somebody");
     let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
     let ran = fact.ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
@@ -248,8 +267,11 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
     let how = match fact.outcome {
         Outcome::Done => format!("done by {by}{at} (term {term}{exit})"),
         Outcome::Failed => format!("failed on {by}{at} (term {term}{exit}, attempt {})", fact.attempt),
-        Outcome::Running => format!("begun by {by}{at} (term {term}, attempt {})", fact.attempt),
-        Outcome::Skipped => "skipped, without a run".to_owned(),
+        Outcome::Running => begun(fact),
+        Outcome::Skipped => match unfinished {
+            None => "skipped, without a run".to_owned(),
+            Some(run) => format!("{}, not finished, and not begun again", begun(run)),
+        },
         Outcome::Forgotten => {
             let is_over = fact.window.is_some_and(|window| window.until_ms <= now_ms);
             format!("forgotten by {by}{at}{}", if is_over { "" } else { ", so that it runs again" })
@@ -264,7 +286,7 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
     };
     let text = if !has_beginning(window) {
         format!("none before the first, which {next}")
-    } else if has_end(window) {
+    } else if is_time(window.until_ms) {
         format!("{}: {how}; the next {next}", date(window.from_ms))
     } else {
         format!("{}: {how}; it is the last one", date(window.from_ms))
@@ -363,6 +385,27 @@ mod tests {
                 ),
             ]
         );
+    }
+
+    /// A window without a further run is not one without a run.
+    #[test]
+    fn a_run_that_was_cut_off_is_shown_with_its_skipped_window() {
+        let of = |outcome, key: &str| Fact {
+            key: key.into(),
+            ..fact(outcome, Some(Span { from_ms: 1_000, until_ms: 2_000 }))
+        };
+        for (skipped, how) in [
+            (
+                "a",
+                "begun by db2 at 2026-01-31 12:00:00Z (term 57, attempt 1), not finished, and not begun again; the next ",
+            ),
+            ("b", "skipped, without a run; the next "),
+        ] {
+            let log = [of(Outcome::Running, "a"), of(Outcome::Skipped, skipped)];
+            let last = log.into_iter().fold(None, |before, fact| Some(LastRun::after(before, fact))).expect("a run");
+            let (_, text) = last.rows(3_000).swap_remove(0);
+            assert!(text.starts_with(&format!("1970-01-01 00:00:01Z: {how}")), "{text}");
+        }
     }
 
     /// The run is recorded after its key was forgotten with `--force`.

@@ -124,7 +124,7 @@ pub(super) fn job(job: Job) -> String {
     let again = job.attempt.filter(|attempt| *attempt > 1).map_or("", |_| " again");
     let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
     match job.state {
-        JobState::Restarting => "the job is to run again".to_owned(),
+        JobState::Restarting => "the job waits for its next run".to_owned(),
         JobState::Running => format!("the job runs{again}{pid}"),
         JobState::Starting => format!("the job is being started{again}"),
         JobState::Stopping => format!("the job has been asked to stop{pid}"),

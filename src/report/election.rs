@@ -9,6 +9,7 @@ use neli_proto::node::Status;
 use neli_proto::record::{JobState, KeyedRun, Offset, Why};
 use neli_proto::time::millis;
 
+use crate::calendar::is_time;
 use crate::text::{span, spoken, time_of_day, timestamp, to_the_second};
 
 /// The sentence as of now: with ages.
@@ -87,6 +88,7 @@ fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
                     ago(age)
                 ),
                 Unknown::Reading => "the journal is not read yet",
+                Unknown::Unreadable => "Kafka answers, but the topic can't be read now, or this partition of it",
                 Unknown::Unheard { leader } => &format!(
                     "the last heartbeat of {} lies in the future by this machine's clock, and none has come since it was read",
                     leader.shown()
@@ -239,6 +241,7 @@ pub(crate) fn of_trouble(lasted: Duration, what: &str, why: &str, wall_ms: u64) 
 
 /// With a schedule: when the next window begins, if the leader waits for it. Appended to the node's state.
 pub(crate) fn of_next_window(next_ms: Option<u64>) -> String {
+    let next_ms = next_ms.filter(|next_ms| is_time(*next_ms));
     next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
 }
 
@@ -275,7 +278,7 @@ mod tests {
     #[test]
     fn the_next_window_is_shown_while_it_is_awaited() {
         assert_eq!(of_next_window(Some(1_769_825_400_000)), "; next window at 2026-01-31T02:10:00Z");
-        assert_eq!(of_next_window(None), "");
+        assert_eq!([None, Some(253_402_300_799_999)].map(of_next_window), ["", ""], "no further time");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use neli_proto::record::MemberId;
 use neli_proto::time::millis;
 use serde_json::{Map, Value, json};
 
+use crate::calendar::is_time;
 use crate::text::timestamp;
 
 /// The fields of several objects as one, in their order.
@@ -105,7 +106,7 @@ pub(crate) fn run(fact: &Fact) -> Value {
     json!({
         "key": fact.key,
         "window_start": fact.window.map(|window| timestamp(window.from_ms)),
-        "window_end": fact.window.map(|window| timestamp(window.until_ms)),
+        "window_end": fact.window.map(|window| window.until_ms).filter(|end_ms| is_time(*end_ms)).map(timestamp),
         "outcome": fact.outcome,
         "by": fact.name,
         "term": fact.term,

@@ -13,6 +13,7 @@ use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::{Time, millis, millis_rounded_up};
 
+use crate::calendar::is_time;
 use crate::report::election::{because, standing_by, waiting};
 use crate::report::events;
 use crate::report::log::{Event, Level};
@@ -290,6 +291,10 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             window_skipped(sentence, from, until, "unfinished", Some(by))
         }
         Note::UnusedPartitions => Event::warning(events::UNUSED_PARTITIONS),
+        Note::WindowAwaited { next_ms } if !is_time(*next_ms) => Event::info(
+            "window_awaited",
+            "no time of --schedule is to come: this candidate keeps the lead, and runs the job no more",
+        ),
         Note::WindowAwaited { next_ms } => {
             let next = to_the_second(*next_ms);
             Event::info("window_awaited", format!("the next window begins at {next}")).with("next", next)
