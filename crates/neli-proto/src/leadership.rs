@@ -54,6 +54,8 @@ pub enum Unknown<'a> {
     NotAnswered { leader: &'a Leader, age: Duration },
     /// The journal is being read.
     Reading,
+    /// Kafka answers, but the topic or its partition can't be read now.
+    Unreadable,
     /// This leader's last record lies in the future by this machine's clock, so that its age is unknown, and for two heartbeats none has come.
     Unheard { leader: &'a Leader },
 }

@@ -154,14 +154,17 @@ impl<'a> Watch<'a> {
         (!is_there).then(|| wording::awaits_group(group, &place(topic)))
     }
 
-    /// Tells of each election that it is unknown because Kafka does not answer, although its records show it, and then how it is.
+    /// Tells of each election that it is unknown because Kafka does not answer, or its topic can't be read, although its records show it, and
+    /// then how it is.
     fn tell_unknown(&mut self, at: ReadAt) {
         let mut changed = Vec::new();
         for (name, read) in self.topics.topics().filter(|(name, _)| self.told.contains(*name)) {
             for found in read.topic().elections() {
                 let current = self.topics.leadership(at, read, found);
-                let is_unknown =
-                    matches!(current, Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. }));
+                let is_unknown = matches!(
+                    current,
+                    Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. } | Unknown::Unreadable)
+                );
                 let key = (Box::<str>::from(name), found.place().clone());
                 let is_shown = self.list.has_dead || !found.observer().is_dead(at);
                 if is_shown && is_unknown && self.unknown.insert(key.clone()) {
@@ -178,7 +181,7 @@ impl<'a> Watch<'a> {
     fn tick(&mut self, at: ReadAt) -> Result<()> {
         if self.answer_due.is_some_and(|due| due <= at.now) {
             let why = self.topics.outage().map(|(_, why)| why);
-            return Err(with_status(UNKNOWN, no_answer(self.list.timeout, why)));
+            return Err(with_status(UNKNOWN, no_answer(&self.list.access.bootstrap, self.list.timeout, why)));
         }
         let mut silent = Vec::new();
         for (name, topic) in self.topics.topics_mut().filter(|(name, _)| self.told.contains(*name)) {
@@ -319,7 +322,7 @@ fn drawn((head, tone): (&str, Tone), mut table: Vec<Row>, last: &str, style: Sty
     }));
     if !rest.is_empty() {
         let unled = rest.iter().filter(|row| row.rank < Rank::Led).count();
-        let unled = if unled == 0 { String::new() } else { format!(", {unled} of them not led") };
+        let unled = if unled == 0 { String::new() } else { format!(", {unled} of them in trouble") };
         lines.push(fitted(&format!("and {} more{unled}", rest.len()), width));
     }
     lines.extend(last.lines().map(|line| fitted(line, width)));
@@ -371,7 +374,7 @@ mod tests {
         assert_eq!(lines[0], "2 of 4 elections are led");
         assert!(lines[2].starts_with("c  ") && lines[3].starts_with("d  "), "{lines:#?}");
         assert_eq!(lines[4], "and 2 more");
-        assert_eq!(table(80, 5, "")[3], "and 3 more, 1 of them not led");
+        assert_eq!(table(80, 5, "")[3], "and 3 more, 1 of them in trouble");
         assert_eq!(
             table(80, 24, "")[4],
             "a-name-that-is-longer-th..         1  a-name-that-is-longer-than-a-third-of-th.."

@@ -74,6 +74,7 @@ pub(super) fn rows(
             | Unknown::NobodyAnswers
             | Unknown::NotHeard { .. }
             | Unknown::Reading
+            | Unknown::Unreadable
             | Unknown::Unheard { .. },
         ) => {
             // A candidate that has just begun to read does not know yet how long it waits.

@@ -295,7 +295,11 @@ impl Topics {
             (true, true) => found.leadership(at),
             (true, false) => found.observer().leadership(at),
         };
-        if is_answered { current } else { current.unanswered() }
+        let current = if is_answered { current } else { current.unanswered() };
+        if !is_answered && self.outage.is_none() && current.is_unknown() {
+            return Leadership::Unknown(Unknown::Unreadable);
+        }
+        current
     }
 
     fn is_answered(&self, read: &ReadTopic, place: &Place) -> bool {
