@@ -16,9 +16,4 @@ pub mod system;
 pub mod terminal;
 pub mod tree;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// The value behind its lock. A thread that has panicked with it does not stop the others.
-pub(crate) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
-}
+pub(crate) use neli_kafka::locked;

@@ -6,11 +6,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use std::{io, thread};
 
-use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, Source, clock, many_roles, reason};
+use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, Source, clock, locked, many_roles, reason};
 use neli_proto::candidate;
 use neli_proto::guard::{Action as GuardAction, Order};
 use neli_proto::node::{self, Action, Status};
@@ -384,10 +384,6 @@ impl LastCall {
             drop(locked(&waiting).take());
         }
     }
-}
-
-fn locked(waiting: &Mutex<Option<CountedCall>>) -> MutexGuard<'_, Option<CountedCall>> {
-    waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for CountedCall {

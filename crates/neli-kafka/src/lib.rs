@@ -50,5 +50,6 @@ pub use reader::Reader;
 pub use reading::{IfMissing, Source};
 pub use session::{KafkaReaders, Router, Session};
 pub use text::{ClientError, Words, reason, shown_duration, undecodable};
+pub use threads::locked;
 pub use topic::journal_to_create;
 pub use topics_reader::{TopicsEvent, TopicsReader};

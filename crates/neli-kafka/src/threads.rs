@@ -13,6 +13,6 @@ pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
 }
 
 /// The value behind its lock. A thread that has panicked with it does not stop the others.
-pub(crate) fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
