@@ -64,14 +64,6 @@ pub enum IfMissing {
 /// A refused connection counts only after this time: a host may have several addresses, which librdkafka tries in turn.
 pub(super) const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
 
-/// Whether a broker answers.
-#[derive(Eq, PartialEq)]
-enum Contact {
-    Unknown,
-    Down(String),
-    Up,
-}
-
 /// An order to the asker.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Order {
@@ -93,7 +85,8 @@ pub(super) struct Reading {
     partitions: OnceLock<i32>,
     /// For each partition that is read, the offset after the last record that was handed over.
     next: Mutex<BTreeMap<i32, i64>>,
-    contact: Mutex<Contact>,
+    /// Whether a broker answers, or why none does, as it was reported last.
+    reported: Mutex<Option<Result<(), String>>>,
     begun: Time,
     refused: AtomicBool,
     /// Whether the asker has an order to ask that it has not begun to execute.
@@ -125,7 +118,7 @@ impl Reading {
             orders,
             stopped,
             next: Mutex::default(),
-            contact: Mutex::new(Contact::Unknown),
+            reported: Mutex::default(),
             begun: clock::now(),
             refused: AtomicBool::new(false),
             is_asked_for: AtomicBool::new(false),
@@ -194,26 +187,25 @@ impl Reading {
     /// A broker has answered. The first answer is reported too, because a previous reading may have reported that no broker answers.
     pub(super) fn up(&self) {
         self.source.access.answered.store(true, Ordering::Relaxed);
-        if self.change_contact(Contact::Up).is_some() {
+        if self.report(Ok(())) {
             self.consumer.context().forget_trouble();
-            self.send(SessionEvent::Outage { error: None });
         }
     }
 
     /// No broker answers, for this reason. A refused reading reports nothing, because it does not wait for a broker.
     pub(super) fn down(&self, error: String) {
-        if self.refused.load(Ordering::Relaxed) {
-            return;
-        }
-        if self.change_contact(Contact::Down(error.clone())).is_some() {
-            self.send(SessionEvent::Outage { error: Some(error) });
+        if !self.refused.load(Ordering::Relaxed) {
+            self.report(Err(error));
         }
     }
 
-    /// Changes the contact, and returns the previous one; `None` if it is the same.
-    fn change_contact(&self, to: Contact) -> Option<Contact> {
-        let mut contact = locked(&self.contact);
-        (*contact != to).then(|| std::mem::replace(&mut *contact, to))
+    /// Reports whether a broker answers, or why none does, and returns true, unless that is what was reported last.
+    fn report(&self, answers: Result<(), String>) -> bool {
+        let is_news = locked(&self.reported).replace(answers.clone()).as_ref() != Some(&answers);
+        if is_news {
+            self.send(SessionEvent::Outage { error: answers.err() });
+        }
+        is_news
     }
 
     /// The reason for the missing answer, in one line.
