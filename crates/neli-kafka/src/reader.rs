@@ -300,13 +300,7 @@ impl Asker {
             | ErrorClass::Login
             | ErrorClass::NoBroker
             | ErrorClass::Other
-            | ErrorClass::Undecodable => {
-                let is_perhaps_slow = self.is_perhaps_slow(code);
-                let why = self.no_answer(&code.into());
-                if are_all && !is_perhaps_slow {
-                    self.reading.down(why);
-                }
-            }
+            | ErrorClass::Undecodable => self.no_answer(&code.into(), are_all),
         }
         RETRY
     }
@@ -347,31 +341,28 @@ impl Asker {
         }
     }
 
-    /// Whether only the first question's time limit is over. A slow link needs several round trips for the first answer.
-    fn is_perhaps_slow(&self, code: RDKafkaErrorCode) -> bool {
-        self.answer_limit.is_first()
-            && ErrorClass::from(code) == ErrorClass::Connection
-            && !self.reading.source.access.asks_for_tokens()
-            && self.reading.consumer.context().trouble().is_none()
-    }
-
-    /// Notes the missing answer, and returns the reason; the next question has a longer time limit.
-    fn no_answer(&mut self, error: &AdminError) -> String {
-        let limit = self.answer_limit.limit().as_millis();
-        if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) {
-            if let Some(error) = self.reading.consumer.context().permanent_failure() {
-                self.reading.refuse(error.clone());
-                return error;
+    /// Notes a missing answer: the next question has a longer time limit. If none was answered (`are_all`), Kafka counts as down, unless only
+    /// the first question's time limit is over: a slow link needs several round trips for the first answer.
+    fn no_answer(&mut self, error: &AdminError, are_all: bool) {
+        let Reading { source: Source { access, .. }, consumer, .. } = &*self.reading;
+        let (class, limit) = (ErrorClass::from(error.code), self.answer_limit.limit().as_millis());
+        let is_first = self.answer_limit.is_first() && class == ErrorClass::Connection;
+        let is_perhaps_slow = is_first && !access.asks_for_tokens() && consumer.context().trouble().is_none();
+        if matches!(class, ErrorClass::Connection | ErrorClass::NoBroker) {
+            if let Some(error) = consumer.context().permanent_failure() {
+                return self.reading.refuse(error);
             }
             self.answer_limit.was_too_short();
-            self.reading.consumer.context().rebootstrap.unanswered(self.reading.consumer.consumer().client());
+            consumer.context().rebootstrap.unanswered(consumer.consumer().client());
             // The embedded broker does not support the question that connects, and is always near.
-            self.reaches_leaders_first = self.reading.source.access.embedded.is_none();
+            self.reaches_leaders_first = access.embedded.is_none();
         }
         let (why, next) = (self.reading.no_answer(error), self.answer_limit.limit().as_millis());
         let message = format!("no answer within {limit} ms ({why}): asking again, for {next} ms");
         self.reading.send(SessionEvent::Debug(message));
-        why
+        if are_all && !is_perhaps_slow {
+            self.reading.down(why);
+        }
     }
 }
 
@@ -467,13 +458,7 @@ impl Asker {
             };
             match trouble {
                 TopicError::Refused(error) => self.reading.refuse(error),
-                TopicError::Transient(error) => {
-                    let is_perhaps_slow = self.is_perhaps_slow(error.code);
-                    let why = self.no_answer(&error);
-                    if !is_perhaps_slow {
-                        self.reading.down(why);
-                    }
-                }
+                TopicError::Transient(error) => self.no_answer(&error, true),
             }
             thread::park_timeout(RETRY);
         }
