@@ -41,7 +41,7 @@ use rdkafka::types::{
 
 use crate::error_class::{ErrorClass, plain};
 
-pub(crate) use main_queue::{MainQueue, Waker};
+pub(crate) use main_queue::MainQueue;
 
 mod main_queue;
 

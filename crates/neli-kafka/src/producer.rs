@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use neli_proto::fact::FactsEvent;
+use nix::sys::eventfd::EventFd;
 use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -19,7 +20,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::librdkafka::{MainQueue, Waker, topic_identity};
+use crate::librdkafka::{MainQueue, topic_identity};
 use crate::questions::{ANSWER, AnswerLimit, LOOK_AGAIN, RETRY};
 use crate::text::{self, ClientError};
 use crate::threads::{self, locked};
@@ -46,13 +47,14 @@ pub struct Producer {
 /// second.
 struct Polling {
     stopped: Arc<AtomicBool>,
-    waker: Waker,
+    waker: Arc<EventFd>,
 }
 
 impl Drop for Polling {
     fn drop(&mut self) {
         self.stopped.store(true, Ordering::Relaxed);
-        self.waker.wake();
+        // It fails only if the counter of unseen wake-ups overflows.
+        let _ = self.waker.write(1);
     }
 }
 

@@ -25,9 +25,6 @@ pub(crate) struct MainQueue {
 // SAFETY: librdkafka's queues may be used from any thread.
 unsafe impl Send for MainQueue {}
 
-/// Ends a wait for an event in a client's main queue.
-pub(crate) struct Waker(Arc<EventFd>);
-
 impl MainQueue {
     /// The main queue of this client. A client may have one value of this type at a time.
     ///
@@ -67,17 +64,9 @@ impl MainQueue {
         poll(&mut [PollFd::new(self.wakeup.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|ready| ready > 0)
     }
 
-    /// A handle that ends a wait.
-    pub(crate) fn waker(&self) -> Waker {
-        Waker(Arc::clone(&self.wakeup))
-    }
-}
-
-impl Waker {
-    /// Ends the present wait, or the next one.
-    pub(crate) fn wake(&self) {
-        // It fails only if the counter of unseen wake-ups overflows.
-        let _ = self.0.write(1);
+    /// A write to this ends the present wait, or the next one.
+    pub(crate) fn waker(&self) -> Arc<EventFd> {
+        Arc::clone(&self.wakeup)
     }
 }
 
@@ -147,10 +136,10 @@ mod tests {
         let (producer, _) = producer("127.0.0.1:1");
         let queue = MainQueue::of(producer.client()).unwrap();
         let waker = queue.waker();
-        waker.wake();
+        waker.write(1).unwrap();
         queue.wait(None);
         let waits = thread::spawn(move || queue.wait(None));
-        waker.wake();
+        waker.write(1).unwrap();
         waits.join().unwrap();
     }
 
@@ -160,7 +149,7 @@ mod tests {
             BaseProducer::from_config_and_context(&ClientConfig::new(), Counting::default()).unwrap();
         let queue = MainQueue::of(producer.client()).unwrap();
         queue.wait(Some(Duration::from_millis(1)));
-        queue.waker().wake();
+        queue.waker().write(1).unwrap();
         queue.wait(Some(Duration::from_secs(3_600)));
     }
 }
