@@ -12,27 +12,7 @@ use std::slice;
 use std::time::Duration;
 
 use neli_proto::topic::{TopicId, TopicIdentity};
-use rdkafka::bindings::{
-    rd_kafka_AclOperation_t, rd_kafka_AdminOptions_destroy, rd_kafka_AdminOptions_new,
-    rd_kafka_AdminOptions_set_broker, rd_kafka_AdminOptions_set_include_authorized_operations,
-    rd_kafka_AdminOptions_set_request_timeout, rd_kafka_AdminOptions_set_validate_only, rd_kafka_ConfigEntry_name,
-    rd_kafka_ConfigEntry_value, rd_kafka_ConfigResource_configs, rd_kafka_ConfigResource_destroy,
-    rd_kafka_ConfigResource_error, rd_kafka_ConfigResource_error_string, rd_kafka_ConfigResource_new,
-    rd_kafka_ConfigResource_set_config, rd_kafka_ConsumerGroupDescription_authorized_operations,
-    rd_kafka_ConsumerGroupDescription_error, rd_kafka_ConsumerGroupDescription_member_count,
-    rd_kafka_ConsumerGroupDescription_partition_assignor, rd_kafka_CreateTopics, rd_kafka_CreateTopics_result_topics,
-    rd_kafka_DescribeConfigs, rd_kafka_DescribeConfigs_result_resources, rd_kafka_DescribeConsumerGroups,
-    rd_kafka_DescribeConsumerGroups_result_groups, rd_kafka_DescribeTopics, rd_kafka_DescribeTopics_result_topics,
-    rd_kafka_NewTopic_destroy, rd_kafka_NewTopic_new, rd_kafka_NewTopic_set_config, rd_kafka_TopicCollection_destroy,
-    rd_kafka_TopicCollection_of_topic_names, rd_kafka_TopicDescription_authorized_operations,
-    rd_kafka_TopicDescription_error, rd_kafka_TopicDescription_partitions, rd_kafka_TopicDescription_t,
-    rd_kafka_TopicDescription_topic_id, rd_kafka_Uuid_least_significant_bits, rd_kafka_Uuid_most_significant_bits,
-    rd_kafka_brokers_add, rd_kafka_clusterid, rd_kafka_error_code, rd_kafka_error_destroy,
-    rd_kafka_event_CreateTopics_result, rd_kafka_event_DescribeConfigs_result,
-    rd_kafka_event_DescribeConsumerGroups_result, rd_kafka_event_DescribeTopics_result, rd_kafka_event_destroy,
-    rd_kafka_event_error, rd_kafka_mem_free, rd_kafka_memberid, rd_kafka_queue_destroy, rd_kafka_queue_new,
-    rd_kafka_queue_poll, rd_kafka_topic_result_error, rd_kafka_topic_result_error_string,
-};
+use rdkafka::bindings as c;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 use rdkafka::types::{
@@ -122,34 +102,34 @@ pub(crate) fn settings(
     };
     let name = CString::new(name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
     // SAFETY: the name ends in a zero byte; librdkafka copies it.
-    let resource = unsafe { rd_kafka_ConfigResource_new(kind, name.as_ptr()) };
-    let resource = Owned::new(resource, rd_kafka_ConfigResource_destroy)?;
+    let resource = unsafe { c::rd_kafka_ConfigResource_new(kind, name.as_ptr()) };
+    let resource = Owned::new(resource, c::rd_kafka_ConfigResource_destroy)?;
     for name in names {
         let name = CString::new(*name).map_err(|_| RDKafkaErrorCode::InvalidArgument)?;
         // SAFETY: the resource is alive, and librdkafka copies both strings, which end in zero bytes; a question has no value.
-        succeeded(unsafe { rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) })?;
+        succeeded(unsafe { c::rd_kafka_ConfigResource_set_config(resource.as_ptr(), name.as_ptr(), c"".as_ptr()) })?;
     }
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
     let event = ask(client, operation, Some(broker), Variation::None, timeout, |handle, options, queue| {
         let mut resources = [resource.as_ptr()];
         // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
-        unsafe { rd_kafka_DescribeConfigs(handle, resources.as_mut_ptr(), resources.len(), options, queue) };
+        unsafe { c::rd_kafka_DescribeConfigs(handle, resources.as_mut_ptr(), resources.len(), options, queue) };
     })?;
     // SAFETY: both functions are for an answer to this call.
     let resource = unsafe {
-        first_part(&event, rd_kafka_event_DescribeConfigs_result, rd_kafka_DescribeConfigs_result_resources)
+        first_part(&event, c::rd_kafka_event_DescribeConfigs_result, c::rd_kafka_DescribeConfigs_result_resources)
     }?;
     // SAFETY: the resource is alive, and so is its text.
     unsafe {
-        succeeded(rd_kafka_ConfigResource_error(resource))
-            .map_err(|code| AdminError::of_answer(code, text(rd_kafka_ConfigResource_error_string(resource))))?;
+        succeeded(c::rd_kafka_ConfigResource_error(resource))
+            .map_err(|code| AdminError::of_answer(code, text(c::rd_kafka_ConfigResource_error_string(resource))))?;
     }
     // SAFETY: the function is for a resource, and its entries belong to it.
-    let entries = unsafe { parts(resource, rd_kafka_ConfigResource_configs) };
+    let entries = unsafe { parts(resource, c::rd_kafka_ConfigResource_configs) };
     let entry = |entry: &*const _| {
         // SAFETY: the entry is alive, and its strings live as long as it does. A value that the broker does not report is a null pointer,
         // which `text` accepts.
-        unsafe { (text(rd_kafka_ConfigEntry_name(*entry)), text(rd_kafka_ConfigEntry_value(*entry))) }
+        unsafe { (text(c::rd_kafka_ConfigEntry_name(*entry)), text(c::rd_kafka_ConfigEntry_value(*entry))) }
     };
     Ok(entries.iter().map(entry).filter_map(|(name, value)| Some((name?, value))).collect())
 }
@@ -184,26 +164,26 @@ pub(crate) fn create_topic(
     let terminated = |text: &str| CString::new(text).map_err(|_| RDKafkaErrorCode::InvalidTopic);
     let name = terminated(name)?;
     // SAFETY: the name ends in a zero byte, and librdkafka copies it; no buffer for an error text is given.
-    let wanted = unsafe { rd_kafka_NewTopic_new(name.as_ptr(), *partitions, replicas, ptr::null_mut(), 0) };
-    let wanted = Owned::new(wanted, rd_kafka_NewTopic_destroy).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
+    let wanted = unsafe { c::rd_kafka_NewTopic_new(name.as_ptr(), *partitions, replicas, ptr::null_mut(), 0) };
+    let wanted = Owned::new(wanted, c::rd_kafka_NewTopic_destroy).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
     for (key, value) in settings {
         let (key, value) = (terminated(key)?, terminated(value)?);
         // SAFETY: the topic is alive, and librdkafka copies both strings, which end in zero bytes.
-        succeeded(unsafe { rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
+        succeeded(unsafe { c::rd_kafka_NewTopic_set_config(wanted.as_ptr(), key.as_ptr(), value.as_ptr()) })?;
     }
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_CREATETOPICS;
     let event = ask(client, operation, None, variation, timeout, |handle, options, queue| {
         let mut topics = [wanted.as_ptr()];
         // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
-        unsafe { rd_kafka_CreateTopics(handle, topics.as_mut_ptr(), topics.len(), options, queue) };
+        unsafe { c::rd_kafka_CreateTopics(handle, topics.as_mut_ptr(), topics.len(), options, queue) };
     })?;
     // SAFETY: both functions are for an answer to this call.
     let result =
-        unsafe { first_part(&event, rd_kafka_event_CreateTopics_result, rd_kafka_CreateTopics_result_topics) }?;
+        unsafe { first_part(&event, c::rd_kafka_event_CreateTopics_result, c::rd_kafka_CreateTopics_result_topics) }?;
     // SAFETY: the result is alive, and so is its text.
     unsafe {
-        succeeded(rd_kafka_topic_result_error(result))
-            .map_err(|code| AdminError::of_answer(code, text(rd_kafka_topic_result_error_string(result))))
+        succeeded(c::rd_kafka_topic_result_error(result))
+            .map_err(|code| AdminError::of_answer(code, text(c::rd_kafka_topic_result_error_string(result))))
     }
 }
 
@@ -284,14 +264,14 @@ unsafe fn text(pointer: *const c_char) -> Option<String> {
 /// The id that the group's coordinator gave to this consumer; `None` while it is not a member, and for other clients.
 pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
     // SAFETY: the handle is alive as long as the client is; the string belongs to us.
-    unsafe { own_text(client.native_ptr(), rd_kafka_memberid(client.native_ptr())) }.filter(|text| !text.is_empty())
+    unsafe { own_text(client.native_ptr(), c::rd_kafka_memberid(client.native_ptr())) }.filter(|text| !text.is_empty())
 }
 
 /// The id of the cluster, by the last answer about the cluster that this client got; `None` before the first one, and from a broker that has none
 /// (before 0.10.1). Nothing is asked.
 pub(crate) fn cluster_id(client: &Client<impl ClientContext>) -> Option<String> {
     // SAFETY: the handle is alive as long as the client is; with a time limit of 0 the function does not wait. The string belongs to us.
-    unsafe { own_text(client.native_ptr(), rd_kafka_clusterid(client.native_ptr(), 0)) }
+    unsafe { own_text(client.native_ptr(), c::rd_kafka_clusterid(client.native_ptr(), 0)) }
 }
 
 /// Turns a string that librdkafka has allocated for us into one of ours; `None` for a null pointer.
@@ -303,7 +283,7 @@ unsafe fn own_text(handle: *mut RDKafka, pointer: *mut c_char) -> Option<String>
     // SAFETY: as the caller promises.
     let copy = unsafe { text(pointer) }?;
     // SAFETY: the string was allocated by librdkafka and is not used below.
-    unsafe { rd_kafka_mem_free(handle, pointer.cast()) };
+    unsafe { c::rd_kafka_mem_free(handle, pointer.cast()) };
     Some(copy)
 }
 
@@ -312,7 +292,7 @@ unsafe fn own_text(handle: *mut RDKafka, pointer: *mut c_char) -> Option<String>
 pub(crate) fn add_brokers(client: &Client<impl ClientContext>, brokers: &str) {
     let Ok(brokers) = CString::new(brokers) else { return };
     // SAFETY: the handle is alive as long as the client is; librdkafka copies the string, which ends in a zero byte.
-    let _ = unsafe { rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
+    let _ = unsafe { c::rd_kafka_brokers_add(client.native_ptr(), brokers.as_ptr()) };
 }
 
 /// Makes an administrative call on the client's handle, and waits `timeout` for its answer. `broker` is asked; `None` leaves the choice to
@@ -339,13 +319,13 @@ fn ask(
     let limit = if asks_coordinator { Duration::from_secs(3600) } else { timeout };
     let options = options(handle, operation, broker, variation, limit)?;
     // SAFETY: the handle is alive as long as the client is.
-    let queue = Owned::new(unsafe { rd_kafka_queue_new(handle) }, rd_kafka_queue_destroy)?;
+    let queue = Owned::new(unsafe { c::rd_kafka_queue_new(handle) }, c::rd_kafka_queue_destroy)?;
     call(handle, options.as_ptr(), queue.as_ptr());
     // SAFETY: the queue is alive; the event that comes out of it belongs to us.
-    let event = unsafe { rd_kafka_queue_poll(queue.as_ptr(), milliseconds(timeout + LATE)) };
-    let event = Owned::new(event, rd_kafka_event_destroy).map_err(|_| RDKafkaErrorCode::OperationTimedOut)?;
+    let event = unsafe { c::rd_kafka_queue_poll(queue.as_ptr(), milliseconds(timeout + LATE)) };
+    let event = Owned::new(event, c::rd_kafka_event_destroy).map_err(|_| RDKafkaErrorCode::OperationTimedOut)?;
     // SAFETY: the event is alive.
-    succeeded(unsafe { rd_kafka_event_error(event.as_ptr()) })?;
+    succeeded(unsafe { c::rd_kafka_event_error(event.as_ptr()) })?;
     Ok(event)
 }
 
@@ -358,29 +338,29 @@ fn options(
     limit: Duration,
 ) -> Result<Owned<RDKafkaAdminOptions>, RDKafkaErrorCode> {
     // SAFETY: the handle is that of a client which the caller holds.
-    let options = unsafe { rd_kafka_AdminOptions_new(handle, operation) };
-    let options = Owned::new(options, rd_kafka_AdminOptions_destroy)?;
+    let options = unsafe { c::rd_kafka_AdminOptions_new(handle, operation) };
+    let options = Owned::new(options, c::rd_kafka_AdminOptions_destroy)?;
     // SAFETY: the options are alive; no buffer for an error text is given.
     succeeded(unsafe {
-        rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(limit), ptr::null_mut(), 0)
+        c::rd_kafka_AdminOptions_set_request_timeout(options.as_ptr(), milliseconds(limit), ptr::null_mut(), 0)
     })?;
     if let Some(broker) = broker {
         // SAFETY: as above.
-        succeeded(unsafe { rd_kafka_AdminOptions_set_broker(options.as_ptr(), broker, ptr::null_mut(), 0) })?;
+        succeeded(unsafe { c::rd_kafka_AdminOptions_set_broker(options.as_ptr(), broker, ptr::null_mut(), 0) })?;
     }
     match variation {
         Variation::None => {}
         Variation::IncludeRights => {
             // SAFETY: as above; the error belongs to us, and a null pointer means that there is none.
-            let error = unsafe { rd_kafka_AdminOptions_set_include_authorized_operations(options.as_ptr(), 1) };
-            if let Ok(error) = Owned::new(error, rd_kafka_error_destroy) {
+            let error = unsafe { c::rd_kafka_AdminOptions_set_include_authorized_operations(options.as_ptr(), 1) };
+            if let Ok(error) = Owned::new(error, c::rd_kafka_error_destroy) {
                 // SAFETY: the error is alive.
-                succeeded(unsafe { rd_kafka_error_code(error.as_ptr()) })?;
+                succeeded(unsafe { c::rd_kafka_error_code(error.as_ptr()) })?;
             }
         }
         Variation::ValidateOnly => {
             // SAFETY: as above; no buffer for an error text is given.
-            succeeded(unsafe { rd_kafka_AdminOptions_set_validate_only(options.as_ptr(), 1, ptr::null_mut(), 0) })?;
+            succeeded(unsafe { c::rd_kafka_AdminOptions_set_validate_only(options.as_ptr(), 1, ptr::null_mut(), 0) })?;
         }
     }
     Ok(options)
@@ -496,28 +476,29 @@ pub(crate) fn describe_topics(
     let names = names.map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
     let mut pointers: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
     // SAFETY: `pointers` contains as many strings as its length, and they end in a zero byte; librdkafka copies them.
-    let topics = unsafe { rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len()) };
-    let topics = Owned::new(topics, rd_kafka_TopicCollection_destroy)?;
+    let topics = unsafe { c::rd_kafka_TopicCollection_of_topic_names(pointers.as_mut_ptr(), pointers.len()) };
+    let topics = Owned::new(topics, c::rd_kafka_TopicCollection_destroy)?;
     let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBETOPICS;
     let event = ask(client, operation, broker, variation, timeout, |handle, options, queue| {
         // SAFETY: all four arguments are alive throughout the call, and librdkafka copies what it needs of them.
-        unsafe { rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
+        unsafe { c::rd_kafka_DescribeTopics(handle, topics.as_ptr(), options, queue) };
     })?;
     // SAFETY: both functions are for an answer to this call.
-    let descriptions =
-        unsafe { all_parts(&event, rd_kafka_event_DescribeTopics_result, rd_kafka_DescribeTopics_result_topics) }?;
+    let descriptions = unsafe {
+        all_parts(&event, c::rd_kafka_event_DescribeTopics_result, c::rd_kafka_DescribeTopics_result_topics)
+    }?;
     // SAFETY: the descriptions belong to the event, which is alive.
     Ok(descriptions.iter().map(|description| described(unsafe { description.as_ref() })).collect())
 }
 
 /// A broker's description of a topic.
-fn described(description: Option<&rd_kafka_TopicDescription_t>) -> Result<TopicDescription, RDKafkaErrorCode> {
+fn described(description: Option<&c::rd_kafka_TopicDescription_t>) -> Result<TopicDescription, RDKafkaErrorCode> {
     let description = description.ok_or(RDKafkaErrorCode::Fail)?;
     // SAFETY: the description is alive; its error and its id are parts of it.
     let (error, id) = unsafe {
         (
-            rd_kafka_error_code(rd_kafka_TopicDescription_error(description)),
-            rd_kafka_TopicDescription_topic_id(description),
+            c::rd_kafka_error_code(c::rd_kafka_TopicDescription_error(description)),
+            c::rd_kafka_TopicDescription_topic_id(description),
         )
     };
     if error.is_error() {
@@ -526,11 +507,12 @@ fn described(description: Option<&rd_kafka_TopicDescription_t>) -> Result<TopicD
         return if ErrorClass::from(code) == ErrorClass::UnknownTopic { Ok(missing) } else { Err(code) };
     }
     // SAFETY: the function is for a topic's description, which owns the operations.
-    let rights = unsafe { rights(description, rd_kafka_TopicDescription_authorized_operations) };
+    let rights = unsafe { rights(description, c::rd_kafka_TopicDescription_authorized_operations) };
     // SAFETY: the function is for a topic's description, which owns the partitions.
-    let partitions = unsafe { parts(description, rd_kafka_TopicDescription_partitions) }.len();
+    let partitions = unsafe { parts(description, c::rd_kafka_TopicDescription_partitions) }.len();
     // SAFETY: the id is part of the description.
-    let (high, low) = unsafe { (rd_kafka_Uuid_most_significant_bits(id), rd_kafka_Uuid_least_significant_bits(id)) };
+    let (high, low) =
+        unsafe { (c::rd_kafka_Uuid_most_significant_bits(id), c::rd_kafka_Uuid_least_significant_bits(id)) };
     // A broker before 2.8 has no ids; librdkafka reports zero then.
     let identity =
         if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id(TopicId { high, low }) };
@@ -553,18 +535,18 @@ pub(crate) fn describe_group(
     let event = ask(client, operation, None, Variation::IncludeRights, timeout, |handle, options, queue| {
         let mut names = [name.as_ptr()];
         // SAFETY: all arguments are alive throughout the call, and librdkafka copies what it needs of them.
-        unsafe { rd_kafka_DescribeConsumerGroups(handle, names.as_mut_ptr(), names.len(), options, queue) };
+        unsafe { c::rd_kafka_DescribeConsumerGroups(handle, names.as_mut_ptr(), names.len(), options, queue) };
     })?;
     // SAFETY: both functions are for an answer to this call; the description is alive, and the values that are taken from it are parts of
     // it.
     unsafe {
-        let groups = rd_kafka_DescribeConsumerGroups_result_groups;
-        let description = first_part(&event, rd_kafka_event_DescribeConsumerGroups_result, groups)?;
-        succeeded(rd_kafka_error_code(rd_kafka_ConsumerGroupDescription_error(description)))?;
+        let groups = c::rd_kafka_DescribeConsumerGroups_result_groups;
+        let description = first_part(&event, c::rd_kafka_event_DescribeConsumerGroups_result, groups)?;
+        succeeded(c::rd_kafka_error_code(c::rd_kafka_ConsumerGroupDescription_error(description)))?;
         Ok(GroupDescription {
-            rights: rights(description, rd_kafka_ConsumerGroupDescription_authorized_operations),
-            members: rd_kafka_ConsumerGroupDescription_member_count(description),
-            assignor: text(rd_kafka_ConsumerGroupDescription_partition_assignor(description)).unwrap_or_default(),
+            rights: rights(description, c::rd_kafka_ConsumerGroupDescription_authorized_operations),
+            members: c::rd_kafka_ConsumerGroupDescription_member_count(description),
+            assignor: text(c::rd_kafka_ConsumerGroupDescription_partition_assignor(description)).unwrap_or_default(),
         })
     }
 }
@@ -577,9 +559,9 @@ pub(crate) fn describe_group(
 /// description.
 unsafe fn rights<T>(
     description: &T,
-    operations_of: unsafe extern "C" fn(*const T, *mut usize) -> *const rd_kafka_AclOperation_t,
+    operations_of: unsafe extern "C" fn(*const T, *mut usize) -> *const c::rd_kafka_AclOperation_t,
 ) -> Option<Rights> {
-    use rd_kafka_AclOperation_t::{
+    use c::rd_kafka_AclOperation_t::{
         RD_KAFKA_ACL_OPERATION_DESCRIBE, RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS, RD_KAFKA_ACL_OPERATION_READ,
         RD_KAFKA_ACL_OPERATION_WRITE,
     };

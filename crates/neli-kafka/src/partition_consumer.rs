@@ -9,10 +9,7 @@ use std::ffi::CString;
 use std::ptr;
 use std::sync::Mutex;
 
-use rdkafka::bindings::{
-    rd_kafka_consume_start_queue, rd_kafka_consume_stop, rd_kafka_last_error, rd_kafka_queue_destroy,
-    rd_kafka_queue_get_main, rd_kafka_topic_destroy, rd_kafka_topic_new,
-};
+use rdkafka::bindings as c;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -65,8 +62,9 @@ impl PartitionConsumer {
         let name = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
         // SAFETY: the handle is alive as long as the consumer is; the name ends in a zero byte, and librdkafka copies it. A null pointer
         // for the topic's settings means those of the client's configuration.
-        let handle = unsafe { rd_kafka_topic_new(self.consumer.client().native_ptr(), name.as_ptr(), ptr::null_mut()) };
-        let handle = Owned::new(handle, rd_kafka_topic_destroy)?;
+        let handle =
+            unsafe { c::rd_kafka_topic_new(self.consumer.client().native_ptr(), name.as_ptr(), ptr::null_mut()) };
+        let handle = Owned::new(handle, c::rd_kafka_topic_destroy)?;
         Ok(Topic { handle, reading: BTreeSet::new() })
     }
 
@@ -93,13 +91,14 @@ impl PartitionConsumer {
         let topic = topics.get_mut(topic).ok_or(RDKafkaErrorCode::Fail)?;
         topic.stop_one(partition);
         // SAFETY: the handle is alive as long as the consumer is.
-        let queue = unsafe { rd_kafka_queue_get_main(self.consumer.client().native_ptr()) };
-        let queue = Owned::new(queue, rd_kafka_queue_destroy)?;
+        let queue = unsafe { c::rd_kafka_queue_get_main(self.consumer.client().native_ptr()) };
+        let queue = Owned::new(queue, c::rd_kafka_queue_destroy)?;
         // SAFETY: topic and queue are alive; librdkafka keeps its own reference to the queue.
-        let started = unsafe { rd_kafka_consume_start_queue(topic.handle.as_ptr(), partition, offset, queue.as_ptr()) };
+        let started =
+            unsafe { c::rd_kafka_consume_start_queue(topic.handle.as_ptr(), partition, offset, queue.as_ptr()) };
         if started != 0 {
             // SAFETY: the function takes no argument, and returns the error of this thread's last call.
-            return Err(unsafe { rd_kafka_last_error() }.into());
+            return Err(unsafe { c::rd_kafka_last_error() }.into());
         }
         topic.reading.insert(partition);
         Ok(())
@@ -131,7 +130,7 @@ impl Topic {
     fn stop_one(&mut self, partition: i32) {
         if self.reading.remove(&partition) {
             // SAFETY: the topic is alive, and its partition is being read. The call fails only if it is not.
-            unsafe { rd_kafka_consume_stop(self.handle.as_ptr(), partition) };
+            unsafe { c::rd_kafka_consume_stop(self.handle.as_ptr(), partition) };
         }
     }
 }

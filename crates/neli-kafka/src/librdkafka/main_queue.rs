@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use rdkafka::bindings::{
-    rd_kafka_queue_destroy, rd_kafka_queue_get_main, rd_kafka_queue_io_event_enable, rd_kafka_queue_length,
-};
+use rdkafka::bindings as c;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::types::RDKafkaQueue;
 
@@ -34,12 +32,12 @@ impl MainQueue {
     pub(crate) fn of(client: &Client<impl ClientContext>) -> io::Result<Self> {
         let wakeup = EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?;
         // SAFETY: the handle is alive as long as the client is.
-        let queue = unsafe { rd_kafka_queue_get_main(client.native_ptr()) };
-        let queue = Owned::new(queue, rd_kafka_queue_destroy).map_err(io::Error::other)?;
+        let queue = unsafe { c::rd_kafka_queue_get_main(client.native_ptr()) };
+        let queue = Owned::new(queue, c::rd_kafka_queue_destroy).map_err(io::Error::other)?;
         let wakeup_bytes = 1_u64.to_ne_bytes();
         // SAFETY: the queue is alive, librdkafka copies the bytes, and does not write them after the descriptor was closed (see `drop`).
         unsafe {
-            rd_kafka_queue_io_event_enable(
+            c::rd_kafka_queue_io_event_enable(
                 queue.as_ptr(),
                 wakeup.as_raw_fd(),
                 wakeup_bytes.as_ptr().cast(),
@@ -52,7 +50,7 @@ impl MainQueue {
     /// Waits until there is an event in the queue, at most for `limit` if it is given. It may return too early.
     pub(crate) fn wait(&self, limit: Option<Duration>) {
         // SAFETY: the queue is alive.
-        let is_empty = unsafe { rd_kafka_queue_length(self.queue.as_ptr()) } == 0;
+        let is_empty = unsafe { c::rd_kafka_queue_length(self.queue.as_ptr()) } == 0;
         // librdkafka writes to the descriptor when an event comes into an empty queue, and again only after the queue was polled.
         if is_empty && limit.is_none_or(|limit| self.is_written_within(limit)) {
             let _ = self.wakeup.read();
@@ -73,7 +71,7 @@ impl MainQueue {
 impl Drop for MainQueue {
     fn drop(&mut self) {
         // SAFETY: the queue is alive; after this call librdkafka writes nothing to the descriptor, which is closed later.
-        unsafe { rd_kafka_queue_io_event_enable(self.queue.as_ptr(), -1, ptr::null(), 0) };
+        unsafe { c::rd_kafka_queue_io_event_enable(self.queue.as_ptr(), -1, ptr::null(), 0) };
     }
 }
 
