@@ -85,7 +85,8 @@ pub trait Host {
                     self.perform_one(role, action);
                 }
             }
-            self.nodes().note_lead(role);
+            let nodes = self.nodes();
+            nodes.session.set_leads(number(role), nodes.roles[role].node().leads().is_some());
             self.end_actions(role);
             let nodes = self.nodes();
             let timeout = nodes.roles[role].poll_timeout();
@@ -213,18 +214,17 @@ impl<R: HasNode> Nodes<R> {
         Self { roles, session, many, touched, timeouts: Timeouts::default(), notes: VecDeque::new() }
     }
 
-    /// Whether no other candidate would wait for this process in the group.
-    pub(crate) fn are_alone(&self, now: Time) -> bool {
-        self.roles.iter().all(|role| role.node().is_alone(now))
-    }
-
     // ---- events -----------------------------------------------------------------------------------------------
 
     /// Passes an event to a role's node, after the records of others.
     pub fn tell(&mut self, now: Time, role: usize, event: Event) {
+        self.tell_role(now, role, event);
+        self.follow_many();
+    }
+
+    fn tell_role(&mut self, now: Time, role: usize, event: Event) {
         self.take_passed(now, role);
         self.call(now, role, |node| node.handle(now, event));
-        self.follow_many();
     }
 
     /// Passes an event of the process to each node.
@@ -265,7 +265,7 @@ impl<R: HasNode> Nodes<R> {
         self.follow_many();
     }
 
-    /// Handles an event of a role's election.
+    /// Handles an event of a role's election. The session has reported the records of other elections before it.
     pub(crate) fn handle_election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
             // By now it is known how many partitions the topic has.
@@ -276,12 +276,6 @@ impl<R: HasNode> Nodes<R> {
                 many.listens(now, role, end, partitions.unsigned_abs());
             }
         }
-        self.election_event(now, role, event);
-        self.note_caught_up(role);
-    }
-
-    /// Passes an event of a role's election. The session has reported the records of other elections before it.
-    fn election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
         let node = self.roles[role].node_mut();
         match &mut self.many {
             Some(many) => many.tell(now, role, node, event),
@@ -289,6 +283,7 @@ impl<R: HasNode> Nodes<R> {
         }
         self.touched.insert(role);
         self.follow_many();
+        self.note_caught_up(role);
     }
 
     /// Calls the node of a role, which may want actions afterwards, and may hold another lead than before.
@@ -344,11 +339,6 @@ impl<R: HasNode> Nodes<R> {
         true
     }
 
-    /// Tells the session whether a role leads, once its node has no more actions.
-    fn note_lead(&mut self, role: usize) {
-        self.session.set_leads(number(role), self.roles[role].node().leads().is_some());
-    }
-
     /// Whether the process stands in many elections.
     pub const fn has_many_roles(&self) -> bool {
         self.many.is_some()
@@ -371,7 +361,8 @@ impl<R: HasNode> Nodes<R> {
 
     /// Leaves the group with all roles. A member that exits without leaving would delay the others by the group's session timeout.
     pub fn leave_group_for_good(&mut self, now: Time) {
-        self.session.leave_group_for_good(self.are_alone(now));
+        let are_alone = self.roles.iter().all(|role| role.node().is_alone(now));
+        self.session.leave_group_for_good(are_alone);
     }
 
     /// The hello that is to be written after the process's death; `None` with a single role, or if the process has not said hello.
@@ -396,16 +387,10 @@ impl<R: HasNode> Nodes<R> {
                     self.tell_all(&Event::Refused(Refusal::Roles(Box::new(differs))));
                 }
                 many_roles::Action::Note(note) => self.notes.push_back(note),
-                many_roles::Action::Delay { role, extra } => self.follow_role(role, Event::SpreadBy(extra)),
-                many_roles::Action::HandOver { role, to } => self.follow_role(role, Event::HandOver { to }),
+                many_roles::Action::Delay { role, extra } => self.tell_role(clock::now(), role, Event::SpreadBy(extra)),
+                many_roles::Action::HandOver { role, to } => self.tell_role(clock::now(), role, Event::HandOver { to }),
             }
         }
-    }
-
-    fn follow_role(&mut self, role: usize, event: Event) {
-        let now = clock::now();
-        self.take_passed(now, role);
-        self.call(now, role, |node| node.handle(now, event));
     }
 }
 
