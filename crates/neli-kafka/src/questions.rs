@@ -227,38 +227,34 @@ impl<C: ConsumerContext> Question<'_, C> {
             let answer = self.consumer.fetch_watermarks(self.topic, *partition, self.limit);
             return Ok(BTreeMap::from([(*partition, answer.map_err(|error| code_of(&error)))]));
         }
+        let offsets = |which| {
+            let partitions = partitions.iter().map(|partition| (self.topic, *partition));
+            offsets(self.consumer, partitions, which, self.limit)
+        };
         // Both questions are asked at the same time, so that both wait behind the same fetch.
         let (starts, ends) = thread::scope(|scope| {
             let starts = thread::Builder::new()
                 .name("neli-starts".to_owned())
-                .spawn_scoped(scope, || self.offsets(partitions, Offset::Beginning))
+                .spawn_scoped(scope, || offsets(Offset::Beginning))
                 .map_err(|_| RDKafkaErrorCode::Fail);
-            let ends = self.offsets(partitions, Offset::End);
+            let ends = offsets(Offset::End);
             (starts.and_then(|starts| starts.join().unwrap_or(Err(RDKafkaErrorCode::Fail))), ends)
         });
         let (starts, ends) = (starts?, ends?);
         let bounds_of = |partition: &i32| {
-            let of =
-                |answers: &BTreeMap<i32, _>| answers.get(partition).copied().unwrap_or(Err(RDKafkaErrorCode::Fail));
+            let place = (self.topic.into(), *partition);
+            let of = |answers: &Offsets| answers.get(&place).copied().unwrap_or(Err(RDKafkaErrorCode::Fail));
             (*partition, of(&starts).and_then(|start| of(&ends).map(|end| (start, end))))
         };
         Ok(partitions.iter().map(bounds_of).collect())
-    }
-
-    /// The first or the next offset of each partition's log.
-    fn offsets(
-        &self,
-        partitions: &BTreeSet<i32>,
-        which: Offset,
-    ) -> Result<BTreeMap<i32, Result<i64, RDKafkaErrorCode>>, RDKafkaErrorCode> {
-        let partitions = partitions.iter().map(|partition| (self.topic, *partition));
-        let offsets = offsets(self.consumer, partitions, which, self.limit)?;
-        Ok(offsets.into_iter().map(|((_, partition), offset)| (partition, offset)).collect())
     }
 }
 
 /// A partition: its topic and number.
 pub(super) type Partition = (Box<str>, i32);
+
+/// An offset of each partition's log, or why it is unknown.
+pub(super) type Offsets = BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>;
 
 /// The first or the next offset of each partition's log, or the first at or after a time in milliseconds since 1970 (`Offset::Offset`). In
 /// Kafka's protocol the first two are the offsets for special times.
@@ -267,7 +263,7 @@ pub(super) fn offsets<'a>(
     partitions: impl Iterator<Item = (&'a str, i32)>,
     which: Offset,
     limit: Duration,
-) -> Result<BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>, RDKafkaErrorCode> {
+) -> Result<Offsets, RDKafkaErrorCode> {
     let mut wanted = TopicPartitionList::new();
     for (topic, partition) in partitions {
         wanted.add_partition_offset(topic, partition, which).map_err(|error| code_of(&error))?;

@@ -29,7 +29,7 @@ use crate::context::explain;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka::{TopicDescription, Variation, describe_topics};
 use crate::partition_consumer::PartitionConsumer;
-use crate::questions::{self, ANSWER, AnswerLimit, ByBroker, Partition, ask_all};
+use crate::questions::{self, ANSWER, AnswerLimit, ByBroker, Offsets, Partition, ask_all};
 use crate::reading::{LINGER, record_for_display};
 use crate::text::reason;
 use crate::threads::{self, locked};
@@ -257,15 +257,8 @@ struct Asker {
     past: Option<(Box<str>, mpsc::Sender<()>)>,
 }
 
-/// Which topics there are.
-struct Answer {
-    /// Those that are meant.
-    topics: BTreeMap<Box<str>, LogsAnswer>,
-    /// The number of all topics.
-    all: usize,
-    /// When the last broker that did answer had answered.
-    at: Time,
-}
+/// The topics that are meant, the number of all topics, and when the last broker that did answer had answered.
+type Answer = (BTreeMap<Box<str>, LogsAnswer>, usize, Time);
 
 impl Asker {
     fn run(mut self, orders: &mpsc::Receiver<Option<TopicsAction>>) {
@@ -365,7 +358,7 @@ impl Asker {
         let answered = self.shared.topics(&self.known, limit);
         let (client, context) = (self.shared.consumer.consumer().client(), self.shared.consumer.context());
         match answered {
-            Ok(Answer { topics, all, at }) => {
+            Ok((topics, all, at)) => {
                 if let Err(refusal) = admit(&mut self.servers, &self.shared.access, client, asked) {
                     self.shared.send(TopicsEvent::Refused(refusal));
                     return false;
@@ -464,7 +457,7 @@ impl Shared {
             },
         );
         let at = last_answer.ok_or(RDKafkaErrorCode::BrokerTransportFailure)?;
-        Ok(Answer { topics, all, at })
+        Ok((topics, all, at))
     }
 
     /// Each topic's description; of a broker that describes none only that there is a topic.
@@ -499,7 +492,7 @@ impl Shared {
         let recent = self.offsets(partitions, since, limit)?;
         // Asked last, so that no other offset is beyond it.
         let ends = self.offsets(partitions, Offset::End, limit)?;
-        let of = |offsets: &BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>, partition: &Partition| {
+        let of = |offsets: &Offsets, partition: &Partition| {
             let offset = offsets.get(partition).copied().unwrap_or(Err(RDKafkaErrorCode::Fail));
             offset.map_err(|code| Box::<str>::from(plain(code)))
         };
@@ -516,7 +509,7 @@ impl Shared {
         partitions: &BTreeSet<Partition>,
         which: Offset,
         limit: Duration,
-    ) -> Result<BTreeMap<Partition, Result<i64, RDKafkaErrorCode>>, RDKafkaErrorCode> {
+    ) -> Result<Offsets, RDKafkaErrorCode> {
         let partitions = partitions.iter().map(|(topic, partition)| (&**topic, *partition));
         questions::offsets(self.consumer.consumer(), partitions, which, limit)
     }
