@@ -325,31 +325,23 @@ impl Reading {
     }
 
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
-        match event {
-            KafkaEvent::Partitions(partitions) => self.found(partitions),
-            KafkaEvent::Process(event) => self.handle_process_event(event),
-            KafkaEvent::Read { reading, partition, offset, record } => {
-                self.reads_on(reading);
-                let now = clock::now();
-                self.router.read(now, reading, partition, offset, record);
-                self.follow_router(now)
-            }
-            KafkaEvent::Reading { reading, partition, event } => {
-                if matches!(event, candidate::Event::ReachedEnd { .. }) {
-                    self.reads_on(reading);
-                }
-                let now = clock::now();
-                self.router.handle(now, reading, partition, &event);
-                self.follow_router(now)
-            }
-            // A follower sends nothing, joins no group, and does not ask for the topic's id or settings.
-            KafkaEvent::Delivered { .. }
-            | KafkaEvent::Group { .. }
-            | KafkaEvent::Identified { .. }
-            | KafkaEvent::NotDelivered { .. }
-            | KafkaEvent::ReadForDisplay { .. }
-            | KafkaEvent::Topic { .. } => Ok(()),
+        // A follower sends nothing, joins no group, and does not ask for the topic's id or settings.
+        if let KafkaEvent::Partitions(partitions) = event {
+            return self.found(partitions);
+        } else if let KafkaEvent::Process(event) = event {
+            return self.handle_process_event(event);
         }
+        let now = clock::now();
+        if let KafkaEvent::Read { reading, partition, offset, record } = event {
+            self.reads_on(reading);
+            self.router.read(now, reading, partition, offset, record);
+        } else if let KafkaEvent::Reading { reading, partition, event } = event {
+            if matches!(event, candidate::Event::ReachedEnd { .. }) {
+                self.reads_on(reading);
+            }
+            self.router.handle(now, reading, partition, &event);
+        }
+        self.follow_router(now)
     }
 
     /// Readers alone report no other events.

@@ -78,26 +78,14 @@ impl Leadership {
 
     /// The leader, also if it is silent within its lease.
     pub(crate) const fn leader(&self) -> Option<&Leader> {
-        match self {
-            Self::Led(leader) | Self::Silent { leader, .. } => Some(leader),
-            Self::Unknown { .. } | Self::Vacant => None,
-        }
+        let (Self::Led(leader) | Self::Silent { leader, .. }) = self else { return None };
+        Some(leader)
     }
 }
 
 /// For how long the library shows the same, if no record comes: a leader is shown within its lease.
 pub(crate) fn lasts_for(current: leadership::Leadership<'_>) -> Option<Duration> {
     use leadership::Leadership as Current;
-    match current {
-        Current::Led { left, .. } | Current::Overdue { left, .. } if !left.is_zero() => {
-            current.changes_in().map(|changes_in| changes_in.min(left))
-        }
-        Current::Forgotten
-        | Current::Led { .. }
-        | Current::NeverLed
-        | Current::Overdue { .. }
-        | Current::Released { .. }
-        | Current::Silent { .. }
-        | Current::Unknown(_) => None,
-    }
+    let (Current::Led { left, .. } | Current::Overdue { left, .. }) = current else { return None };
+    current.changes_in().filter(|_| !left.is_zero()).map(|changes_in| changes_in.min(left))
 }

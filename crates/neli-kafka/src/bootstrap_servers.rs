@@ -258,10 +258,8 @@ fn refusal(
     }
     let topic = topic?;
     let differ = || {
-        let id = |client| match topic_identity(client, topic, None, ANSWER) {
-            Ok(TopicIdentity::Id(id)) => Some(id),
-            Ok(TopicIdentity::Missing | TopicIdentity::Unnamed) | Err(_) => None,
-        };
+        let known = |identity: &_| matches!(identity, TopicIdentity::Id(_));
+        let id = |client| topic_identity(client, topic, None, ANSWER).ok().filter(known);
         matches!((id(of_server), id(client)), (Some(theirs), Some(ours)) if theirs != ours)
     };
     let differ_for_good = differ() && {

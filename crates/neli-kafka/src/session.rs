@@ -592,12 +592,7 @@ impl Session {
         let is_current = self.member.is_some() && member == self.members;
         match event {
             GroupEvent::Left => self.leaving_members = self.leaving_members.saturating_sub(1),
-            GroupEvent::Assigned { .. }
-            | GroupEvent::Named { .. }
-            | GroupEvent::Refused(_)
-            | GroupEvent::Revoked { .. }
-            | GroupEvent::UnusedPartitions
-                if !is_current => {}
+            _ if !is_current => {}
             GroupEvent::Assigned { partitions } => self.assigned(&partitions),
             GroupEvent::Named { id } => {
                 self.group_member = Some(id.clone());

@@ -214,30 +214,20 @@ impl Shared {
 
     /// Handles an error of a fetch or of a connection. Returns a warning if nothing else will tell of it.
     fn error(&self, code: RDKafkaErrorCode, words: &str) -> Option<String> {
-        match code.into() {
-            ErrorClass::Login if !self.access.has_answered() => {
-                match self.consumer.context().login_failed(words) {
-                    Ok(None) => {}
-                    Ok(Some(why)) => self.send(TopicsEvent::Down(why)),
-                    Err(refusal) => self.send(TopicsEvent::Refused(refusal)),
-                }
-                None
-            }
-            ErrorClass::Moving => None,
-            ErrorClass::Connection
-            | ErrorClass::Cut
-            | ErrorClass::Login
-            | ErrorClass::NoBroker
-            | ErrorClass::TopicForbidden
-            | ErrorClass::UnknownPartition
-            | ErrorClass::UnknownTopic => {
-                self.ask_soon();
-                None
-            }
-            ErrorClass::GroupForbidden | ErrorClass::Other | ErrorClass::Undecodable => {
-                Some(format!("some records of a topic can't be read: {words}"))
-            }
+        let class = ErrorClass::from(code);
+        if matches!(class, ErrorClass::GroupForbidden | ErrorClass::Other | ErrorClass::Undecodable) {
+            return Some(format!("some records of a topic can't be read: {words}"));
         }
+        if class == ErrorClass::Login && !self.access.has_answered() {
+            match self.consumer.context().login_failed(words) {
+                Ok(None) => {}
+                Ok(Some(why)) => self.send(TopicsEvent::Down(why)),
+                Err(refusal) => self.send(TopicsEvent::Refused(refusal)),
+            }
+        } else if class != ErrorClass::Moving {
+            self.ask_soon();
+        }
+        None
     }
 }
 
