@@ -26,6 +26,7 @@ use crate::reader::Reader;
 use crate::reading::{Order, Source};
 
 /// The readings, and the elections that follow each. Which are in progress is a state; what each is to do further is an order.
+#[derive(Default)]
 pub struct Router {
     roles: Range<u32>,
     places: Vec<ReadingPlace>,
@@ -54,14 +55,7 @@ impl Router {
             // A single role 0 is always in partition 0, however many there are.
             partitions: (roles.end == 1).then_some(1),
             roles,
-            live: None,
-            progress: BTreeMap::new(),
-            readings: 0,
-            extra: BTreeMap::new(),
-            waiting: VecDeque::new(),
-            eager: BTreeSet::new(),
-            events: VecDeque::new(),
-            orders: VecDeque::new(),
+            ..Self::default()
         }
     }
 
@@ -508,10 +502,8 @@ impl Router {
             }
             self.progress.insert((live, partition), progress);
         }
-        self.places
-            .iter_mut()
-            .filter(|place| place.reading == Some(before))
-            .for_each(|place| place.reading = Some(live));
+        let followers = self.places.iter_mut().filter(|place| place.reading == Some(before));
+        followers.for_each(|place| place.reading = Some(live));
     }
 
     /// If an extra reading has come as far as the live one, the elections that follow it follow the live one from now on.
