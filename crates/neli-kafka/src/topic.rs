@@ -184,13 +184,12 @@ pub fn journal_to_create(elections: &Elections, brokers: usize) -> NewTopic<'_> 
 }
 
 /// The topic with this number of replicas.
-pub(super) fn replicated(topic: NewTopic<'_>, replicas: usize) -> NewTopic<'_> {
-    let mut settings = topic.settings;
-    settings.retain(|(name, _)| *name != MIN_INSYNC_REPLICAS);
+pub(super) fn replicated(mut topic: NewTopic<'_>, replicas: usize) -> NewTopic<'_> {
+    topic.settings.retain(|(name, _)| *name != MIN_INSYNC_REPLICAS);
     if replicas >= 3 {
-        settings.push((MIN_INSYNC_REPLICAS, "2".to_owned()));
+        topic.settings.push((MIN_INSYNC_REPLICAS, "2".to_owned()));
     }
-    NewTopic { replicas: Some(i32::try_from(replicas).unwrap_or(1)), settings, ..topic }
+    NewTopic { replicas: Some(i32::try_from(replicas).unwrap_or(1)), ..topic }
 }
 
 /// The settings of a topic for which a cluster may have defaults of its own: the topic's name for it, the broker's, and Kafka's default.
@@ -239,21 +238,21 @@ pub(super) fn create_as_accepted<'a>(
 fn beside<'a>(topic: NewTopic<'a>, shown: &[(String, Option<String>)]) -> NewTopic<'a> {
     let default = |wanted: &str| shown.iter().find(|(name, _)| name == wanted).and_then(|(_, value)| value.as_deref());
     let replicas = default(DEFAULT_REPLICAS).and_then(|count| count.parse().ok()).max(topic.replicas);
-    let topic = replicated(topic, replicas.and_then(|count| usize::try_from(count).ok()).unwrap_or(1));
+    let mut topic = replicated(topic, replicas.and_then(|count| usize::try_from(count).ok()).unwrap_or(1));
     let is_default = |name: &str, value: &str| {
         DEFAULTS.iter().any(|(setting, of_broker, _)| *setting == name && default(of_broker) == Some(value))
     };
-    let settings = topic.settings.into_iter().filter(|(name, value)| !is_default(name, value)).collect();
-    NewTopic { settings, ..topic }
+    topic.settings.retain(|(name, value)| !is_default(name, value));
+    topic
 }
 
 /// The topic with as few settings as possible.
-fn without_defaults(topic: NewTopic<'_>) -> NewTopic<'_> {
+fn without_defaults(mut topic: NewTopic<'_>) -> NewTopic<'_> {
     let is_default = |name: &str, value: &str| {
         name == MIN_INSYNC_REPLICAS || DEFAULTS.iter().any(|(setting, _, kafkas)| (*setting, *kafkas) == (name, value))
     };
-    let settings = topic.settings.into_iter().filter(|(name, value)| !is_default(name, value)).collect();
-    NewTopic { replicas: None, settings, ..topic }
+    topic.settings.retain(|(name, value)| !is_default(name, value));
+    NewTopic { replicas: None, ..topic }
 }
 
 /// Creates this topic. Waits `timeout` for an answer. Returns whether this process has created it; false if
