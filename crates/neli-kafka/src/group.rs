@@ -13,7 +13,7 @@ use rdkafka::ClientContext;
 use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::metadata::{Metadata, MetadataPartition, MetadataTopic};
+use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 use rdkafka::types::RDKafkaRespErr;
 use tokio::sync::mpsc::Sender;
@@ -154,8 +154,9 @@ fn leave(consumer: &BaseConsumer<GroupContext>) {
     consumer.unsubscribe();
     let context = consumer.context();
     let is_lone_and_unanswered = context.alone.load(Ordering::Relaxed) && !context.is_answered.load(Ordering::Relaxed);
+    let report_left = || context.send(context.event(GroupEvent::Left));
     if is_lone_and_unanswered {
-        context.report(GroupEvent::Left);
+        report_left();
     }
     while spent() < UNSUBSCRIBED_WITHIN && (!was_named || is_named()) {
         // Polling also acknowledges the revocation of the partitions that were held.
@@ -167,7 +168,7 @@ fn leave(consumer: &BaseConsumer<GroupContext>) {
         let _ = consumer.poll(POLL_WHILE_LEAVING);
     }
     if !is_lone_and_unanswered {
-        context.report(GroupEvent::Left);
+        report_left();
     }
 }
 
@@ -211,18 +212,11 @@ impl GroupContext {
         let _ = self.events.blocking_send(event.into());
     }
 
-    fn report(&self, event: GroupEvent) {
-        self.send(self.event(event));
-    }
-
     /// Those of the partitions that are in use.
     fn in_use_of(&self, partitions: &TopicPartitionList) -> BTreeSet<i32> {
         let named = partitions.elements_for_topic(&self.elections.topic);
-        named
-            .iter()
-            .map(TopicPartitionListElem::partition)
-            .filter(|partition| self.in_use.contains(partition))
-            .collect()
+        let named = named.iter().map(TopicPartitionListElem::partition);
+        named.filter(|partition| self.in_use.contains(partition)).collect()
     }
 
     /// Reports partitions that have no role. All partitions are of this topic, because the group subscribes to no other.
@@ -343,7 +337,7 @@ impl GroupContext {
 
     fn report_unless_leaving(&self, event: GroupEvent) {
         if !self.leaving.load(Ordering::Relaxed) {
-            self.report(event);
+            self.send(self.event(event));
         }
     }
 }
@@ -382,7 +376,8 @@ fn ask(consumer: &BaseConsumer<GroupContext>) {
         match consumer.fetch_metadata(Some(&context.elections.topic), limit) {
             Ok(metadata) => {
                 context.context.rebootstrap.answered();
-                return context.note_partitions(partitions(&metadata));
+                let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
+                return context.note_partitions(partitions.map(MetadataPartition::id));
             }
             Err(error) => {
                 answer_limit.was_too_short();
@@ -397,10 +392,6 @@ fn ask(consumer: &BaseConsumer<GroupContext>) {
             }
         }
     }
-}
-
-fn partitions(metadata: &Metadata) -> impl Iterator<Item = i32> {
-    metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::id)
 }
 
 // ---- how often a member of the group is polled ---------------------------------------------------------------------
