@@ -153,7 +153,7 @@ impl Lease {
     /// # Ok(()) }
     /// ```
     pub async fn ending(&self) -> Reason {
-        self.tenure.ending().await
+        self.tenure.wait_for(Phase::ends).await
     }
 
     /// Runs a task as the leader, as [`Lead::run`](crate::Lead::run) does, beside other tasks: the lead is released only when all of them
@@ -183,7 +183,7 @@ impl Lease {
     /// # Ok(()) }
     /// ```
     pub async fn run<T, F: Future<Output = T>>(&self, task: impl FnOnce(Self) -> F) -> Result<T, Lost> {
-        self.run_until(task, Tenure::dropping_tasks).await
+        self.run_until(task, Phase::drops_tasks).await
     }
 
     /// As [`run`](Self::run), but drops the task as soon as the lead must be given up.
@@ -191,7 +191,7 @@ impl Lease {
         &self,
         task: impl FnOnce(Self) -> F,
     ) -> Result<T, Lost> {
-        self.run_until(task, Tenure::ending).await
+        self.run_until(task, Phase::ends).await
     }
 
     /// Runs the callback before the release, which counts as a task already. `None` if the lease has run out before its end: it is not polled
@@ -202,18 +202,14 @@ impl Lease {
             .await
     }
 
-    async fn run_until<'a, T, F, E>(
-        &'a self,
+    async fn run_until<T, F: Future<Output = T>>(
+        &self,
         task: impl FnOnce(Self) -> F,
-        end: impl FnOnce(&'a Tenure) -> E,
-    ) -> Result<T, Lost>
-    where
-        F: Future<Output = T>,
-        E: Future<Output = Reason>,
-    {
+        end: fn(Phase) -> Option<Reason>,
+    ) -> Result<T, Lost> {
         // Dropped after the task, whatever ends this function.
         let _running = self.tenure.begin()?;
-        let mut ended = pin!(end(&self.tenure));
+        let mut ended = pin!(self.tenure.wait_for(end));
         let mut task = pin!(task(self.clone()));
         poll_fn(|context| {
             if let Poll::Ready(reason) = ended.as_mut().poll(context) {
@@ -276,10 +272,12 @@ struct Phase {
 }
 
 impl Phase {
+    /// Why the barrier has begun, or the lease is over.
     fn ends(self) -> Option<Reason> {
         self.over.or(self.stops)
     }
 
+    /// Why the tasks must be dropped.
     fn drops_tasks(self) -> Option<Reason> {
         self.over.or(self.dropped)
     }
@@ -397,16 +395,6 @@ impl Tenure {
         let task = Task { tenure: Arc::clone(self) };
         // The election's thread may not have seen it yet.
         if self.is_valid() { Ok(task) } else { Err(self.lost(Reason::Expired)) }
-    }
-
-    /// Waits until the barrier begins or the lease is over, and returns why.
-    pub(crate) async fn ending(&self) -> Reason {
-        self.wait_for(Phase::ends).await
-    }
-
-    /// Waits until the tasks must be dropped, and returns why.
-    pub(crate) async fn dropping_tasks(&self) -> Reason {
-        self.wait_for(Phase::drops_tasks).await
     }
 
     pub(crate) const fn lost(&self, reason: Reason) -> Lost {
