@@ -56,11 +56,15 @@ impl TaskGuard {
 
     /// Handles an order of the supervisor.
     pub(crate) fn obey(&mut self, now: Time, order: Order) {
-        let answers_before = self.answers();
+        let before = self.actions.len();
         self.tell(now, Event::Ordered(order));
         let is_watched = matches!(order, Order::Kill | Order::Lease(_) | Order::Spawn { .. });
-        if is_watched && self.answers() == answers_before {
-            // A sign of life, which extends nothing.
+        // What the supervisor counts as a sign of life.
+        let is_sign = |action: &Action| {
+            matches!(action, Action::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }))
+        };
+        if is_watched && !self.actions.iter().skip(before).any(is_sign) {
+            // One that extends nothing.
             self.actions.push_back(Action::Answer(Answer::Extended { until: Time::ZERO }));
         }
     }
@@ -69,14 +73,6 @@ impl TaskGuard {
     pub(crate) fn ended(&mut self, now: Time, _: &NoTask) {
         self.tell(now, Event::MainEnded { status: JobStatus::Exited(0) });
         self.tell(now, Event::Waited(Remains::seen(false, || false)));
-    }
-
-    /// The number of answers to be given that the supervisor counts as a sign of life.
-    fn answers(&self) -> usize {
-        let counts = |action: &&Action| {
-            matches!(action, Action::Answer(Answer::Accepted { .. } | Answer::Extended { .. } | Answer::Fenced { .. }))
-        };
-        self.actions.iter().filter(counts).count()
     }
 
     fn tell(&mut self, now: Time, event: Event) {
