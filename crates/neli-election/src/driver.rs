@@ -503,8 +503,9 @@ impl Driver {
             } else if let GuardAction::Start { term, until, .. } = action {
                 self.begin(role, term, until);
             } else if let GuardAction::KillMainGroup | GuardAction::ShowEnd = action {
-                self.nodes.roles[role].end_lead(Reason::Expired);
-                self.nodes.roles[role].abort_last();
+                let of_role = &self.nodes.roles[role];
+                of_role.end_lead(Reason::Expired);
+                of_role.held.iter().filter_map(|held| held.last.as_ref()).for_each(LastCall::abort);
                 self.end_if_idle(role);
             } else if let GuardAction::ShowDeadline { until, .. } = action {
                 self.nodes.roles[role].held.iter().for_each(|held| held.tenure.extend(until));

@@ -59,10 +59,6 @@ impl Waiter {
 
 impl Wake for Wakeup {
     fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
         // It fails only when it has been rung 2^64 times, and then it is readable.
         let _ = self.0.write(1);
     }

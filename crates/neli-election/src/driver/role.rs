@@ -152,10 +152,6 @@ impl Role {
         self.held.iter().for_each(|held| held.tenure.end(reason));
     }
 
-    pub(super) fn abort_last(&self) {
-        self.held.iter().filter_map(|held| held.last.as_ref()).for_each(LastCall::abort);
-    }
-
     // ---- what users see ------------------------------------------------------------------------------------------
 
     /// Reports an event; a warning is about all roles. The end of each term whose beginning was reported is reported once. If another candidate
