@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io;
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::rc::Rc;
@@ -119,14 +119,20 @@ impl GuardLoop {
         isolate()?;
         let mut guard_config: GuardConfig = memory_files::read_sealed(config)?;
         let lease_number = descriptors::lowest_free(&guard_config.inherited);
-        let adopt = |number| adopt_beside(number, lease_number);
+        // A descriptor with the number that is reserved for the lease moves.
+        let adopt = |number| {
+            let descriptor = system::adopt(number)?;
+            if number == lease_number { descriptor.try_clone() } else { Ok(descriptor) }
+        };
         let channel = Channel::over(adopt(guard_config.socket)?);
         let supervisor_pidfd = guard_config.supervisor_pidfd.map(adopt).transpose()?;
         let cgroup = guard_config.cgroup.map(adopt).transpose()?;
         let release_queue = ReleaseQueue::adopt(guard_config.release_queue, adopt)?;
         let own = [Some(channel.as_fd()), supervisor_pidfd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
-        let own = own.into_iter().flatten().chain(release_queue.descriptors());
-        close_others(&guard_config.inherited, own)?;
+        let own = own.into_iter().flatten().chain(release_queue.descriptors()).map(|own| own.as_raw_fd());
+        // Descriptors that the supervisor has left open by mistake must not reach the job.
+        let kept: Vec<RawFd> = guard_config.inherited.iter().copied().chain(own).collect();
+        descriptors::close_all_but(&kept)?;
         // This must come before any other file is opened, because that file might get the number.
         let slot = lease::reserve(lease_number)?;
         let broker_lock = guard_config.broker.as_deref().map(|path| BrokerDirectory::at(path)?.hold()).transpose()?;
@@ -354,20 +360,6 @@ fn isolate() -> io::Result<()> {
     prctl::set_child_subreaper(true)?;
     prctl::set_name(c"neli-guard")?;
     Ok(())
-}
-
-/// Takes over a descriptor and moves it if it has the number that is reserved for the lease.
-fn adopt_beside(number: RawFd, kept: RawFd) -> io::Result<OwnedFd> {
-    let descriptor = system::adopt(number)?;
-    if number == kept { descriptor.try_clone() } else { Ok(descriptor) }
-}
-
-/// Closes every descriptor except those that the supervisor had `inherited` and the guard's `own`: descriptors that the supervisor has
-/// left open by mistake must not reach the job.
-fn close_others<'a>(inherited: &[RawFd], own: impl Iterator<Item = BorrowedFd<'a>>) -> io::Result<()> {
-    let own = own.map(|descriptor| descriptor.as_raw_fd());
-    let keep: Vec<RawFd> = inherited.iter().copied().chain(own).collect();
-    descriptors::close_all_but(&keep)
 }
 
 /// Raises the priority above all ordinary processes and above the job, if that is allowed; returns the scheduling that the job must get
