@@ -103,9 +103,9 @@ impl From<SessionEvent> for KafkaEvent {
 /// An event of a member of the consumer group.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum GroupEvent {
-    /// The group has settled: these partitions are this member's, and the others in use are not.
+    /// The group has settled: these partitions are this member's now, besides those that it holds already, and the others in use are not.
     Assigned {
-        /// The partitions that are in use.
+        /// The added partitions that are in use.
         partitions: BTreeSet<i32>,
     },
     /// After [`Member::leave`](crate::group::Member::leave): the coordinator has removed this member, or 500 ms have passed, or waiting is

@@ -4,8 +4,8 @@
 //! anything else, so that a slow job never delays the group's rebalance. This module decides nothing about the leader.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
 use crate::questions::{AnswerLimit, RETRY};
 use crate::text::{ClientError, Words};
-use crate::threads::{self, locked};
+use crate::threads;
 use crate::{clock, librdkafka};
 
 /// The longest time for leaving. After it the member ends, even if the coordinator has not answered.
@@ -64,7 +64,6 @@ impl Member {
             in_use,
             number,
             events,
-            held: Mutex::default(),
             leaving: AtomicBool::new(false),
             alone: AtomicBool::new(false),
             is_answered: AtomicBool::new(false),
@@ -84,10 +83,10 @@ impl Member {
         Ok(Self { consumer })
     }
 
-    /// Sets whether this process leads; it may lead while another member holds the partition. A leader does not wait for a rebalance, so
-    /// its member is polled less often.
-    pub(crate) fn set_leads(&self, leads: bool) {
-        self.consumer.context().leads.store(leads, Ordering::Relaxed);
+    /// Sets whether this process leads, or its member holds a partition; it may lead while another member holds that. Such a process does not
+    /// wait for a rebalance, so its member is polled less often.
+    pub(crate) fn set_leads(&self, leads_or_holds: bool) {
+        self.consumer.context().leads.store(leads_or_holds, Ordering::Relaxed);
     }
 
     /// Leaves the group, so that the successor is known at once. Returns at once; [`GroupEvent::Left`] follows within 500 ms.
@@ -124,8 +123,7 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, timings: MemberTimings) {
     while !context.is_over() {
         // Until the group has answered, a leader's member is polled as often as a standby's, because the other candidates need its id.
         let leads = context.leads.load(Ordering::Relaxed) && context.is_answered.load(Ordering::Relaxed);
-        let has_partition = !locked(&context.held).is_empty();
-        if let Some(Err(error)) = consumer.poll(pause(timings, leads || has_partition)) {
+        if let Some(Err(error)) = consumer.poll(pause(timings, leads)) {
             context.judge(&error);
         }
         context.context.rebootstrap.after_poll(consumer.client());
@@ -180,8 +178,6 @@ struct GroupContext {
     in_use: BTreeSet<i32>,
     number: u32,
     events: Sender<KafkaEvent>,
-    /// The partitions in use that are assigned to this member.
-    held: Mutex<BTreeSet<i32>>,
     leaving: AtomicBool,
     /// No other candidate waits for this member's leave.
     alone: AtomicBool,
@@ -193,7 +189,7 @@ struct GroupContext {
     asks_for_topic: AtomicBool,
     /// [`GroupEvent::UnusedPartitions`] has been reported.
     unused_partitions: AtomicBool,
-    /// This process leads.
+    /// This process leads, or its member holds a partition.
     leads: AtomicBool,
 }
 
@@ -210,6 +206,12 @@ impl GroupContext {
     fn send(&self, event: impl Into<KafkaEvent>) {
         // An error means that the receiver is gone, because this process is about to end.
         let _ = self.events.blocking_send(event.into());
+    }
+
+    fn report_unless_leaving(&self, event: GroupEvent) {
+        if !self.leaving.load(Ordering::Relaxed) {
+            self.send(self.event(event));
+        }
     }
 
     /// Those of the partitions that are in use.
@@ -301,43 +303,17 @@ impl ConsumerContext for GroupContext {
             self.refused(code, &explain(&error));
         }
         self.is_answered.store(true, Ordering::Relaxed);
+        let in_use = self.in_use_of(partitions);
         if assign {
             self.has_joined.store(true, Ordering::Relaxed);
-            self.assigned(consumer, partitions);
-        } else {
-            self.revoked(partitions, lost);
-        }
-    }
-}
-
-impl GroupContext {
-    fn assigned(&self, consumer: &BaseConsumer<Self>, partitions: &TopicPartitionList) {
-        if partitions.count() > 0 {
-            // If it fails, a fetch is sent whose result is not used.
-            let _ = consumer.pause(partitions);
-        }
-        self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
-        let held = {
-            let mut held = locked(&self.held);
-            held.extend(self.in_use_of(partitions));
-            held.clone()
-        };
-        self.report_unless_leaving(GroupEvent::Assigned { partitions: held });
-    }
-
-    fn revoked(&self, partitions: &TopicPartitionList, lost: bool) {
-        let revoked: BTreeSet<i32> = {
-            let mut held = locked(&self.held);
-            self.in_use_of(partitions).into_iter().filter(|partition| held.remove(partition)).collect()
-        };
-        if !revoked.is_empty() {
-            self.report_unless_leaving(GroupEvent::Revoked { partitions: revoked, lost });
-        }
-    }
-
-    fn report_unless_leaving(&self, event: GroupEvent) {
-        if !self.leaving.load(Ordering::Relaxed) {
-            self.send(self.event(event));
+            if partitions.count() > 0 {
+                // If it fails, a fetch is sent whose result is not used.
+                let _ = consumer.pause(partitions);
+            }
+            self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
+            self.report_unless_leaving(GroupEvent::Assigned { partitions: in_use });
+        } else if !in_use.is_empty() {
+            self.report_unless_leaving(GroupEvent::Revoked { partitions: in_use, lost });
         }
     }
 }

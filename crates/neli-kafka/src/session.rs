@@ -64,7 +64,7 @@ pub struct Session {
     in_group: BTreeSet<u32>,
     /// The roles that this process leads.
     leading: BTreeSet<u32>,
-    /// The member's last assignment; none before the group has settled.
+    /// The partitions that the group has assigned to the member; none before the group has settled.
     held: Option<BTreeSet<i32>>,
     group_member: Option<String>,
     /// Why the group does not take the member, if it does not.
@@ -574,7 +574,8 @@ impl Session {
 
     fn tell_member_whether_it_leads(&self) {
         if let Some(member) = &self.member {
-            member.set_leads(!self.leading.is_empty());
+            let holds = self.held.as_ref().is_some_and(|held| !held.is_empty());
+            member.set_leads(!self.leading.is_empty() || holds);
         }
     }
 
@@ -603,6 +604,7 @@ impl Session {
                 if let Some(held) = &mut self.held {
                     held.retain(|partition| !partitions.contains(partition));
                 }
+                self.tell_member_whether_it_leads();
                 let event = if lost { Event::AssignmentChanged(Assignment::Unknown) } else { Event::Revoked };
                 self.tell_members(|of| partitions.contains(&of).then(|| event.clone()));
             }
@@ -613,14 +615,16 @@ impl Session {
         }
     }
 
-    fn assigned(&mut self, partitions: &BTreeSet<i32>) {
+    fn assigned(&mut self, added: &BTreeSet<i32>) {
         self.set_refusal(None);
-        let before = self.held.replace(partitions.clone()).unwrap_or_default();
-        self.tell_members(|of| match (partitions.contains(&of), before.contains(&of)) {
-            (true, true) => None,
-            (true, false) => Some(Event::AssignmentChanged(Assignment::Own)),
-            (false, _) => Some(Event::AssignmentChanged(Assignment::Elsewhere)),
+        let before = self.held.take().unwrap_or_default();
+        self.tell_members(|of| match (before.contains(&of), added.contains(&of)) {
+            (true, _) => None,
+            (false, true) => Some(Event::AssignmentChanged(Assignment::Own)),
+            (false, false) => Some(Event::AssignmentChanged(Assignment::Elsewhere)),
         });
+        self.held = Some(before.union(added).copied().collect());
+        self.tell_member_whether_it_leads();
     }
 
     /// Reports to each role in the group what has changed for its partition.
