@@ -392,7 +392,7 @@ impl Asker {
             let client = reading.consumer.consumer().client();
             let presence = topic::look(client, elections, limit);
             let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
-            let trouble = match presence {
+            let (trouble, pause) = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
                     if let Some(brokers) = created_with {
                         let (topic, replicas) = (elections.topic.clone(), found.replicas());
@@ -402,37 +402,25 @@ impl Asker {
                     self.leaders = Some(found);
                     return;
                 }
-                Ok(Presence::There(_)) => {
-                    thread::park_timeout(LOOK_AGAIN);
-                    continue;
-                }
+                Ok(Presence::There(_)) => (None, LOOK_AGAIN),
+                Ok(Presence::Coming) if is_new() => (None, LOOK_AGAIN),
                 Ok(Presence::Coming) => {
-                    let is_new = is_new();
-                    if !is_new {
-                        let none =
-                            format!("topic \"{}\": no partition has a leader; are its brokers up?", elections.topic);
-                        self.reading.down(none);
-                    }
-                    thread::park_timeout(if is_new { LOOK_AGAIN } else { RETRY });
-                    continue;
+                    let topic = &elections.topic;
+                    reading.down(format!("topic \"{topic}\": no partition has a leader; are its brokers up?"));
+                    (None, RETRY)
                 }
                 Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
-                    match topic::create(
-                        client,
-                        access,
-                        topic::journal_to_create(elections, brokers.len()),
-                        &brokers,
-                        limit,
-                    ) {
+                    let wanted = topic::journal_to_create(elections, brokers.len());
+                    match topic::create(client, access, wanted, &brokers, limit) {
                         Ok(is_created) => {
                             created_with = is_created.then_some(brokers.len()).or(created_with);
-                            continue;
+                            (None, Duration::ZERO)
                         }
                         Err(TopicError::Transient(error)) if !ErrorClass::from(error.code).is_missing_answer() => {
                             self.not_made_yet(&error, &mut told);
-                            continue;
+                            (None, ASK_AGAIN)
                         }
-                        Err(trouble) => trouble,
+                        Err(trouble) => (Some(trouble), RETRY),
                     }
                 }
                 Ok(Presence::Missing { .. }) if *if_missing == IfMissing::Await => {
@@ -440,31 +428,29 @@ impl Asker {
                     reading.down(format!(
                         "topic \"{topic}\": it does not exist yet; waiting until a candidate creates it"
                     ));
-                    thread::park_timeout(RETRY);
-                    continue;
+                    (None, RETRY)
                 }
                 Ok(Presence::Missing { .. }) if reading.source.is_for_display => {
                     let since = *missing_since.get_or_insert_with(clock::now);
-                    if clock::now().since(since) < NEW_WITHIN {
-                        thread::park_timeout(LOOK_AGAIN);
-                        continue;
-                    }
-                    TopicError::Refused(topic::missing(client, elections, limit))
+                    let is_new = clock::now().since(since) < NEW_WITHIN;
+                    let missing = || TopicError::Refused(topic::missing(client, elections, limit));
+                    if is_new { (None, LOOK_AGAIN) } else { (Some(missing()), RETRY) }
                 }
                 Ok(Presence::Missing { .. }) => {
-                    TopicError::Refused(topic::must_be_created(&elections.topic, access.words))
+                    (Some(TopicError::Refused(topic::must_be_created(&elections.topic, access.words))), RETRY)
                 }
-                Err(trouble) => trouble,
+                Err(trouble) => (Some(trouble), RETRY),
             };
             match trouble {
-                TopicError::Refused(error) => self.reading.refuse(error),
-                TopicError::Transient(error) => self.no_answer(&error, true),
+                Some(TopicError::Refused(error)) => self.reading.refuse(error),
+                Some(TopicError::Transient(error)) => self.no_answer(&error, true),
+                None => {}
             }
-            thread::park_timeout(RETRY);
+            thread::park_timeout(pause);
         }
     }
 
-    /// Kafka has answered that it does not make the topic now. Says why, unless it has said that shortly before, and waits a little.
+    /// Kafka has answered that it does not make the topic now. Says why, unless it has said that shortly before.
     fn not_made_yet(&self, error: &AdminError, told: &mut Option<(String, Time)>) {
         let now = clock::now();
         if !told.as_ref().is_some_and(|(text, at)| *text == error.text && now.since(*at) < TELL_AGAIN) {
@@ -476,7 +462,6 @@ impl Asker {
                 error.cause()
             ));
         }
-        thread::park_timeout(ASK_AGAIN);
     }
 }
 
