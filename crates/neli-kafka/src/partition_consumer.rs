@@ -112,9 +112,7 @@ impl PartitionConsumer {
     /// Stops reading a topic, and forgets it.
     pub(super) fn stop_topic(&self, topic: &str) {
         // It is forgotten, or librdkafka would ask for its leaders for ever.
-        if let Some(mut stopped) = locked(&self.topics).remove(topic) {
-            stopped.stop();
-        }
+        drop(locked(&self.topics).remove(topic));
     }
 }
 
@@ -135,7 +133,7 @@ impl Topic {
     }
 }
 
-impl Drop for PartitionConsumer {
+impl Drop for Topic {
     fn drop(&mut self) {
         self.stop();
     }
