@@ -561,10 +561,7 @@ unsafe fn rights<T>(
     description: &T,
     operations_of: unsafe extern "C" fn(*const T, *mut usize) -> *const c::rd_kafka_AclOperation_t,
 ) -> Option<Rights> {
-    use c::rd_kafka_AclOperation_t::{
-        RD_KAFKA_ACL_OPERATION_DESCRIBE, RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS, RD_KAFKA_ACL_OPERATION_READ,
-        RD_KAFKA_ACL_OPERATION_WRITE,
-    };
+    use c::rd_kafka_AclOperation_t as Operation;
     let mut count = 0;
     // SAFETY: both pointers are valid, and the caller promises the rest about the array.
     let operations = unsafe {
@@ -575,10 +572,10 @@ unsafe fn rights<T>(
         slice::from_raw_parts(operations, count)
     };
     // A list without the right that the answer itself needs is no list of rights: some servers that are not Kafka leave it empty.
-    operations.contains(&RD_KAFKA_ACL_OPERATION_DESCRIBE).then(|| Rights {
-        describe_configs: operations.contains(&RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS),
-        read: operations.contains(&RD_KAFKA_ACL_OPERATION_READ),
-        write: operations.contains(&RD_KAFKA_ACL_OPERATION_WRITE),
+    operations.contains(&Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE).then(|| Rights {
+        describe_configs: operations.contains(&Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS),
+        read: operations.contains(&Operation::RD_KAFKA_ACL_OPERATION_READ),
+        write: operations.contains(&Operation::RD_KAFKA_ACL_OPERATION_WRITE),
     })
 }
 
