@@ -412,17 +412,14 @@ impl Builder {
     }
 
     fn precedence(&self) -> Result<timings::Elector, Error> {
-        Ok(match (self.elector, self.patience) {
-            (Elector::Group, None) => timings::Elector::Group(Patience::For(Duration::from_millis(500))),
+        match (self.elector, self.patience) {
             (Elector::Group, Some(Patience::For(patience))) if patience > LONGEST => {
-                return Err(Error::option("patience", shown_duration(patience), "must be 0 to 365d, or none"));
+                Err(Error::option("patience", shown_duration(patience), "must be 0 to 365d, or none"))
             }
-            (Elector::Group, Some(patience)) => timings::Elector::Group(patience),
-            (Elector::Log, None) => timings::Elector::Log,
-            (Elector::Log, Some(_)) => {
-                return Err(Error::option("patience", "", "has no meaning with the elector Log"));
-            }
-        })
+            (Elector::Group, patience) => Ok(timings::Elector::Group(patience.unwrap_or(DEFAULT_PATIENCE))),
+            (Elector::Log, None) => Ok(timings::Elector::Log),
+            (Elector::Log, Some(_)) => Err(Error::option("patience", "", "has no meaning with the elector Log")),
+        }
     }
 
     fn candidates_name(&self) -> Result<String, Error> {
@@ -431,6 +428,8 @@ impl Builder {
         Ok(name.clone())
     }
 }
+
+const DEFAULT_PATIENCE: Patience = Patience::For(Duration::from_millis(500));
 
 /// What hellos say of the program's version.
 const VERSION: &str = concat!("neli ", env!("CARGO_PKG_VERSION"));
