@@ -83,7 +83,7 @@ async fn deliver(mut queue: Deliverer) -> Result<ExitStatus> {
     loop {
         releaser.waiting.extend(queue.read::<ReleaseRequest>().context("the queue of releases can't be read")?);
         releaser.send();
-        if releaser.settled < releaser.sent || releaser.say_hello() {
+        if releaser.in_flight > 0 || releaser.say_hello() {
             tokio::select! {
                 () = appended.wait() => queue.acknowledge(),
                 Some(event) = deliveries.recv() => releaser.settle(event),
@@ -105,31 +105,30 @@ struct Releaser {
     waiting: VecDeque<ReleaseRequest>,
     /// The last request with a hello, which is sent when all releases are settled: standbys wait for these.
     hello_due: Option<ReleaseRequest>,
-    sent: usize,
-    /// How many of them are delivered, or will not be.
-    settled: usize,
+    /// How many records were sent, and are not known to be delivered, or not to be.
+    in_flight: usize,
     /// Why one of the records could not be sent, or was not delivered.
     error: Option<anyhow::Error>,
 }
 
 impl Releaser {
     fn new(events: Sender<KafkaEvent>) -> Self {
-        Self { producer: None, events, waiting: VecDeque::new(), hello_due: None, sent: 0, settled: 0, error: None }
+        Self { producer: None, events, waiting: VecDeque::new(), hello_due: None, in_flight: 0, error: None }
     }
 
     /// Notes the result of a record. With any other event it is retried, and settled later.
     fn settle(&mut self, event: KafkaEvent) {
         if let KafkaEvent::NotDelivered { error, .. } = event {
-            self.settled += 1;
+            self.in_flight -= 1;
             self.error.get_or_insert(anyhow!(error));
         } else if let KafkaEvent::Delivered { .. } = event {
-            self.settled += 1;
+            self.in_flight -= 1;
         }
     }
 
     /// Sends the waiting releases, as far as there is room. One that can't be sent does not end the process: the others would be lost.
     fn send(&mut self) {
-        while self.sent - self.settled < MOST_IN_FLIGHT
+        while self.in_flight < MOST_IN_FLIGHT
             && let Some(request) = self.waiting.pop_front()
         {
             let election = &request.release.election;
@@ -156,7 +155,7 @@ impl Releaser {
             .and_then(|producer| Ok(producer.send(election, Some(request.seq), key, Some(payload))?));
         match sent {
             Ok(()) => {
-                self.sent += 1;
+                self.in_flight += 1;
                 true
             }
             Err(error) => {
@@ -229,7 +228,7 @@ mod tests {
         let mut releaser = Releaser::new(events);
         releaser.waiting.extend([request(r#"[["no.such.property","1"]]"#), request("[]")]);
         releaser.send();
-        assert_eq!((releaser.sent, releaser.waiting.len()), (1, 0));
+        assert_eq!((releaser.in_flight, releaser.waiting.len()), (1, 0));
         assert!(releaser.error.unwrap().to_string().contains("no.such.property"));
     }
 }
