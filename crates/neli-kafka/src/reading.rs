@@ -281,27 +281,20 @@ impl Reading {
     }
 
     fn hand_over(&self, message: &impl Message) {
-        let (partition, offset) = (message.partition(), message.offset());
+        let (reading, partition, offset) = (self.number, message.partition(), message.offset());
         self.handing_over_below(partition, offset + 1);
         self.up();
-        let written_ms = written_ms(message);
-        let (reading, key, value) = (self.number, message.key(), message.payload());
         self.send(if self.source.is_for_display {
             KafkaEvent::ReadForDisplay { reading, partition, record: record_for_display(message) }
         } else {
-            let record = self.journal_record((partition, offset), key, value, written_ms);
-            KafkaEvent::Read { reading, partition, offset, record }
+            KafkaEvent::Read { reading, partition, offset, record: self.journal_record(message) }
         });
     }
 
     /// A record with an election's key belongs to the election only if it is in the partition of its role.
-    fn journal_record(
-        &self,
-        (partition, offset): (i32, i64),
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        written_ms: Option<u64>,
-    ) -> JournalRecord {
+    fn journal_record(&self, message: &impl Message) -> JournalRecord {
+        let (partition, offset) = (message.partition(), message.offset());
+        let (key, value) = (message.key(), message.payload());
         let hello = |role| JournalRecord::Role(role, Event::of_hello(offset, value));
         let is_here = |role| self.partitions().is_some_and(|count| Elections::partition_of(role, count) == partition);
         let elections = &self.source.elections;
@@ -315,7 +308,7 @@ impl Reading {
         }
         match key.and_then(|key| elections.find(key)) {
             Some((role, false)) if is_here(role) => {
-                JournalRecord::Role(role, Event::of_record(offset, value, written_ms))
+                JournalRecord::Role(role, Event::of_record(offset, value, written_ms(message)))
             }
             Some((role, true)) if is_here(role) => hello(role),
             Some(_) | None => JournalRecord::Other,
