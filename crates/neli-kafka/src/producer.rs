@@ -77,15 +77,11 @@ impl Producer {
         let producer = Self::without_questions(access, elections, timeout, events.clone())?;
         let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
         warm(&producer.inner, &producer.polling.stopped, broker);
-        let identities = if access.embedded.is_some() {
-            None
-        } else {
-            let client = Arc::clone(&producer.inner);
-            let identities = identity::start(client, |of: &Deliveries| &of.context, elections, timeout, events);
-            Some(identities.map_err(|error| {
-                ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)))
-            })?)
-        };
+        let no_thread =
+            |error| ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)));
+        let client = Arc::clone(&producer.inner);
+        let start = || identity::start(client, |of: &Deliveries| &of.context, elections, timeout, events);
+        let identities = broker.is_none().then(start).transpose().map_err(no_thread)?;
         Ok(Self { identities, ..producer })
     }
 
