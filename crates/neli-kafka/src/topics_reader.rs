@@ -271,13 +271,8 @@ impl Asker {
 
     fn ask_servers(&self) -> Option<ServersQuestion> {
         let shared = Arc::clone(&self.shared);
-        ask_servers(
-            &self.shared.access,
-            None,
-            &self.shared,
-            |shared| shared.consumer.consumer(),
-            move || shared.is_over(),
-        )
+        let consumer: fn(&Shared) -> &_ = |shared| shared.consumer.consumer();
+        ask_servers(&self.shared.access, None, &self.shared, consumer, move || shared.is_over())
     }
 
     fn perform(&mut self, action: TopicsAction) {
