@@ -382,6 +382,7 @@ impl Reading {
         }
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "it joins no group and sends nothing")]
     fn handle_role_event(&mut self, now: Time, number: u32, event: candidate::Event) {
         let at = number as usize;
         self.touched.insert(at);
@@ -403,10 +404,10 @@ impl Reading {
             candidate::Event::Read { offset, record, written_ms } => {
                 role.read(now, offset, record.as_ref(), written_ms);
             }
-            candidate::Event::TopicIdentified { asked, identity: TopicIdentity::Missing } => {
-                if role.listener.topic_missing(asked).is_err() {
-                    self.read_anew(now, number);
-                }
+            candidate::Event::TopicIdentified { asked, identity: TopicIdentity::Missing }
+                if role.listener.topic_missing(asked).is_err() =>
+            {
+                self.read_anew(now, number);
             }
             candidate::Event::Undecodable { offset, error } => {
                 role.listener.undecodable(now);
@@ -414,17 +415,7 @@ impl Reading {
                 let trouble = format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}");
                 self.set_trouble(Some(trouble));
             }
-            // A follower joins no group, sends nothing and does not ask for the topic's id.
-            candidate::Event::Delivered { .. }
-            | candidate::Event::GroupRefuses { .. }
-            | candidate::Event::HelloReceived(_)
-            | candidate::Event::Named { .. }
-            | candidate::Event::Revoked
-            | candidate::Event::AssignmentChanged(_)
-            | candidate::Event::TopicIdentified { .. }
-            | candidate::Event::TopicJudged { .. }
-            | candidate::Event::Undelivered { .. }
-            | candidate::Event::UnusedPartitions => {}
+            _ => {}
         }
         let listener = &mut self.roles[at].listener;
         // In a topic with many records of other elections, the last record of this one may be further back.
