@@ -190,6 +190,7 @@ impl Reading {
         on_warning: Option<OnWarning>,
     ) -> Self {
         let now = clock::now();
+        let role = |state| Role { listener: Listener::asking(now, FIRST_SPAN), last_term: LastTerm::default(), state };
         let elections = &source.elections;
         let roles = elections.roles.clone();
         Self {
@@ -199,7 +200,7 @@ impl Reading {
             router: Router::new(roles),
             touched: (0..states.len()).collect(),
             timeouts: Timeouts::default(),
-            roles: states.into_iter().map(|state| Role::new(now, state)).collect(),
+            roles: states.into_iter().map(role).collect(),
             trouble: None,
             warned_since: None,
             warnings,
@@ -449,11 +450,6 @@ impl Reading {
 }
 
 impl Role {
-    fn new(now: Time, state: watch::Sender<Result<Leadership, Error>>) -> Self {
-        let listener = Listener::asking(now, FIRST_SPAN);
-        Self { listener, last_term: LastTerm::default(), state }
-    }
-
     /// Who leads, by the records that were read.
     fn current(&self, now: Time) -> Current<'_> {
         let is_read = self.listener.is_caught_up();

@@ -266,7 +266,10 @@ impl Session {
     }
 
     pub(crate) fn handle_kafka_event(&mut self, event: KafkaEvent) {
-        self.judge_again(clock::now());
+        // One comes every 20 s at the latest.
+        if self.no_thread_at.is_some_and(|at| clock::now().since(at) >= JUDGED_AGAIN_AFTER) {
+            self.judge();
+        }
         self.join_again(clock::now());
         match event {
             KafkaEvent::Delivered { role, seq } => self.tell(role, Event::Delivered { seq }),
@@ -446,13 +449,6 @@ impl Session {
                     self.outputs.push_back(SessionEvent::Warning(warning));
                 }
             }
-        }
-    }
-
-    /// Asks again if there was no thread for the question. Called with each event of Kafka, of which one comes every 20 s at the latest.
-    fn judge_again(&mut self, now: Time) {
-        if self.no_thread_at.is_some_and(|at| now.since(at) >= JUDGED_AGAIN_AFTER) {
-            self.judge();
         }
     }
 

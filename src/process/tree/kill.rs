@@ -155,8 +155,11 @@ impl Tree {
                 continue;
             }
             one_lives = one_lives || target.lives();
-            if target.signal(SIGKILL) {
-                self.prioritize_main_thread(pid);
+            if target.signal(SIGKILL)
+                && let Some(scheduling) = self.known.scheduling
+            {
+                // Of the first thread, whose id is the process's.
+                let _ = scheduling.set_for(pid);
             }
         }
         one_lives
@@ -172,13 +175,6 @@ impl Tree {
         for thread in self.procfs.threads(member) {
             // The thread may be gone. Its id could be reused within these microseconds only if the machine had no other id left.
             let _ = scheduling.set_for(thread);
-        }
-    }
-
-    /// Lets the first thread, whose id is the process's, run at once.
-    fn prioritize_main_thread(&self, pid: Pid) {
-        if let Some(scheduling) = self.known.scheduling {
-            let _ = scheduling.set_for(pid);
         }
     }
 
