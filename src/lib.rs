@@ -28,7 +28,6 @@ pub mod report {
     pub(crate) mod election;
     pub(crate) mod events;
     pub(crate) mod json;
-    pub(crate) mod kafka;
     pub mod log;
     pub(crate) mod notes;
     pub(crate) mod notify;

@@ -27,7 +27,6 @@ use crate::process::descriptors::{OF_CLIENT, OF_GUARD, Reserve};
 use crate::process::ready::{Ready, Timer};
 use crate::report::election::sentence;
 use crate::report::events;
-use crate::report::kafka::KafkaState;
 use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notify::Notifier;
 use crate::supervise::facts::KeyFacts;
@@ -136,7 +135,6 @@ impl MainLoop {
             config,
             job_maker,
             refusal: None,
-            kafka: KafkaState::default(),
             shell: ShellState::new(has_terminal),
             service_status: ServiceStatus::to(notifier),
             publisher,
@@ -147,6 +145,7 @@ impl MainLoop {
             reserve_of_client: Reserve::of(OF_CLIENT),
             broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
             earlier_children,
+            broker_session: None,
             has_warned_of_processor_time: false,
             has_warned_of_refused_waits: false,
             is_unfinished: false,
@@ -161,7 +160,7 @@ impl MainLoop {
         let [role] = self.nodes.roles.as_slice() else { return None };
         let at = ReadAt { now: clock::now(), wall_ms: clock::wall_ms() };
         let status = role.node.status(at.now);
-        Some(sentence(status.last_leadership(at, self.kafka.answers())))
+        Some(sentence(status.last_leadership(at, self.nodes.troubles.is_answered())))
     }
 
     /// Runs until the end.
@@ -218,7 +217,7 @@ impl MainLoop {
     /// Publishes the changes, if HTTP is served.
     fn publish(&mut self) {
         if let Some(publisher) = &mut self.publisher {
-            publisher.publish(clock::now(), &self.nodes.roles, &mut self.kafka);
+            publisher.publish(clock::now(), &self.nodes);
         }
     }
 
@@ -239,9 +238,8 @@ impl MainLoop {
         let service = self.service_status.poll_timeout();
         let publisher = self.publisher.as_ref().map(Publisher::poll_timeout);
         let guards = self.guard_starts.poll_timeout();
-        let kafka = self.kafka.poll_timeout();
         let settling = self.settling.poll_timeout();
-        [nodes, guards, kafka, settling, service, publisher].into_iter().flatten().min()
+        [nodes, guards, settling, service, publisher].into_iter().flatten().min()
     }
 
     fn handle_timeouts(&mut self) {
@@ -262,17 +260,8 @@ impl MainLoop {
                 self.nodes.roles[role].logger.event(&LogEvent::error(message));
             }
         }
-        self.nodes.handle_spread_timeout(now);
+        self.nodes.handle_common_timeout(now);
         self.settling.handle_timeout(now);
-        if let Some((error, down)) = self.kafka.outage.poll(now) {
-            self.logger.event(&events::broker_down(&error, down));
-        }
-        if let Some((error, _)) = self.kafka.group.poll(now) {
-            self.logger.event(&events::group_refuses(self.config.timings.elector(), &error));
-        }
-        while let Some((error, _)) = self.kafka.refused_appends.poll(now) {
-            self.logger.event(&events::append_refused(&self.config.election.topic, &error));
-        }
     }
 
     /// Passes an event that happens now to a role's node.
@@ -409,7 +398,6 @@ struct MainLoop {
     guard_starts: GuardStarts,
     /// Kafka's last refusal. Each role gets it, and one logs it.
     refusal: Option<Refusal>,
-    kafka: KafkaState,
     shell: ShellState,
     service_status: ServiceStatus,
     /// The publisher of snapshots, if HTTP is served.
@@ -427,6 +415,8 @@ struct MainLoop {
     broker: Option<EmbeddedBroker>,
     /// The children from before this program that were not waited for.
     earlier_children: Vec<Pid>,
+    /// The time without a heartbeat after which a broker counts as dead; set when the lease was compared with it.
+    broker_session: Option<Duration>,
     has_warned_of_processor_time: bool,
     has_warned_of_refused_waits: bool,
     /// Whether there may be more signals, answers of guards, or children that have ended, than one turn handles.

@@ -112,7 +112,7 @@ fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
         (Some((since, why)), None) => {
             unavailable(&format!("no broker reached for {}: {why}", spoken(now.since(since))))
         }
-        (None, None) if !snapshot.kafka.is_up() => unavailable("the journal is not read yet"),
+        (None, None) if !snapshot.is_up() => unavailable("the journal is not read yet"),
         (None, None) => text(StatusCode::OK, "ok"),
     }
 }

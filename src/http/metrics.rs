@@ -120,7 +120,11 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     let info = info.map(|(name, value)| format!(",{}", label(name, value))).concat();
     let of_process = [
         gauge("neli_info", "What this process is: always 1.", (&*info, 1.0)),
-        gauge("neli_broker_up", "1 if Kafka answers and the journal was read once, else 0.", ("", flag(kafka.is_up()))),
+        gauge(
+            "neli_broker_up",
+            "1 if Kafka answers and the journal was read once, else 0.",
+            ("", flag(snapshot.is_up())),
+        ),
         gauge(
             "neli_group_refused",
             "1 if the consumer group does not take this process, which then has no precedence (/status says why), else 0.",
@@ -137,7 +141,7 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     for Metric { name, kind, help, value } in OF_ROLES {
         page.head(name, kind, help);
         for (labels, role) in &roles {
-            if let Some(value) = value(role, now, kafka.answers()) {
+            if let Some(value) = value(role, now, kafka.is_answered()) {
                 page.line(name, labels, value);
             }
         }

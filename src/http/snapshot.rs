@@ -11,11 +11,11 @@ use neli_proto::node::{OtherCandidate, Status};
 use neli_proto::note::Note;
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::record::{JobState, MemberId};
+use neli_proto::reminder::Troubles;
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::Time;
 
 use crate::process::locked;
-use crate::report::kafka::KafkaState;
 
 /// The main loop publishes once a second; after this time without a snapshot it counts as stalled.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
@@ -37,7 +37,9 @@ pub(crate) struct Snapshot {
     pub(crate) about: Arc<About>,
     /// When the main loop published it.
     pub(crate) at: Time,
-    pub(crate) kafka: KafkaState,
+    pub(crate) kafka: Troubles,
+    /// Whether the journals were read to their ends once.
+    pub(crate) was_reached: bool,
     pub(crate) echoes: Histogram,
     pub(crate) roles: Vec<Arc<RoleSnapshot>>,
 }
@@ -73,6 +75,11 @@ impl Snapshot {
     pub(super) fn hangs_for(&self, now: Time) -> Option<Duration> {
         Some(now.since(self.at)).filter(|age| *age >= HANGS_AFTER)
     }
+
+    /// Whether a broker answers, and the journals were read.
+    pub(super) fn is_up(&self) -> bool {
+        self.was_reached && self.kafka.is_answered()
+    }
 }
 
 impl RoleSnapshot {
@@ -82,8 +89,8 @@ impl RoleSnapshot {
     }
 
     /// Who leads, as far as this process knows.
-    pub(super) fn leadership(&self, kafka: &KafkaState, at: ReadAt) -> Leadership<'_> {
-        self.status.leadership(at, kafka.answers())
+    pub(super) fn leadership(&self, kafka: &Troubles, at: ReadAt) -> Leadership<'_> {
+        self.status.leadership(at, kafka.is_answered())
     }
 
     /// The runs, if this process leads: others read the facts when they lead.

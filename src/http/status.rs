@@ -9,7 +9,7 @@ use neli_proto::time::{Time, millis};
 use serde_json::{Value, json};
 
 use super::snapshot::{RoleSnapshot, Snapshot};
-use crate::report::election::{of_status, sentence, state};
+use crate::report::election::{of_status, present_trouble, sentence, state};
 use crate::report::json;
 use crate::text::{self, one_line, timestamp};
 
@@ -25,7 +25,7 @@ fn future(moment: ReadAt, at: Time) -> String {
 /// The object, on one line.
 pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
     let Snapshot { about, kafka, roles, .. } = snapshot;
-    let trouble = kafka.trouble();
+    let trouble = present_trouble(kafka);
     let trouble = trouble.as_ref().map(|(since, _, why)| (past(moment, *since), why.as_str()));
     text::json(&json!({
         "ts": timestamp(moment.wall_ms),
@@ -36,7 +36,7 @@ pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
         "version": env!("CARGO_PKG_VERSION"),
         "elector": about.elector,
         "lease_ms": millis(about.lease),
-        "broker": json::broker(kafka.is_up(), trouble),
+        "broker": json::broker(snapshot.is_up(), trouble),
         "roles": roles.iter().map(|role| role_part(snapshot, role, moment)).collect::<Vec<_>>(),
     })) + "\n"
 }

@@ -13,13 +13,13 @@ use neli_proto::late_beat::Punctuality;
 use neli_proto::leadership::{Ended, HowReleased, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
 use neli_proto::node::{Counts, OtherCandidate, Status};
 use neli_proto::record::{JobState, Record};
+use neli_proto::reminder::Troubles;
 use neli_proto::time::{Span, Time};
 use serde_json::Value;
 
 use super::answer::AnswerSource;
 use super::{About, Board, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally, metrics, status};
 use super::{answer_to, follows};
-use crate::report::kafka::KafkaState;
 
 mod dashboard;
 mod fuzz;
@@ -139,9 +139,8 @@ fn snapshot(at: Time, roles: Vec<RoleSnapshot>) -> Snapshot {
     let mut echoes = (Echoes::default(), Histogram::default());
     echoes.0.sent(ago(7), 1);
     echoes.0.read(now(), 1, &mut echoes.1);
-    let kafka = KafkaState { was_reached: true, ..KafkaState::default() };
     let roles = roles.into_iter().map(Arc::new).collect();
-    Snapshot { about: Arc::new(about), at, kafka, echoes: echoes.1, roles }
+    Snapshot { about: Arc::new(about), at, kafka: Troubles::default(), was_reached: true, echoes: echoes.1, roles }
 }
 
 /// The value of a metric's only line with this beginning.
@@ -407,7 +406,7 @@ fn each_path_has_its_status() {
     away.kafka.outage.begin(clock::now(), "kafka:9092: refused".to_owned());
     assert_eq!(statuses(away), [200, 200, 503, 200, 200, 404, 200, 200, 404]);
     let mut new = snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]);
-    new.kafka.was_reached = false;
+    new.was_reached = false;
     assert_eq!(statuses(new)[..3], [200, 200, 503]);
     let hangs = snapshot(clock::now() - Duration::from_secs(10), lead());
     assert_eq!(statuses(hangs)[..4], [200, 503, 503, 200]);

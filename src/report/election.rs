@@ -7,7 +7,8 @@ use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::leadership::{HowReleased, Leadership, Request, Unknown};
 use neli_proto::node::Status;
 use neli_proto::record::{JobState, KeyedRun, Offset, Why};
-use neli_proto::time::millis;
+use neli_proto::reminder::Troubles;
+use neli_proto::time::{Time, millis};
 
 use crate::calendar::is_time;
 use crate::text::{span, spoken, time_of_day, timestamp, to_the_second};
@@ -233,6 +234,19 @@ pub(crate) fn of_roles(led: &[String], count: usize) -> String {
     format!("leading {} of {count} roles{names}", led.len())
 }
 
+/// A lasting problem with Kafka: since when it lasts, what it is, and why.
+pub(crate) type Trouble = (Time, &'static str, String);
+
+/// The problem with Kafka.
+pub(crate) fn present_trouble(Troubles { outage, group, refused_appends }: &Troubles) -> Option<Trouble> {
+    let all = [
+        (outage.trouble(), "no broker reached"),
+        (refused_appends.trouble(), "Kafka refuses its records"),
+        (group.trouble(), "without precedence"),
+    ];
+    all.into_iter().find_map(|(trouble, what)| trouble.map(|(since, why)| (since, what, why.to_owned())))
+}
+
 /// A problem with Kafka, with why, and since when it lasts by this wall clock. This text is appended to the node's state.
 pub(crate) fn of_trouble(lasted: Duration, what: &str, why: &str, wall_ms: u64) -> String {
     let since = timestamp(wall_ms.saturating_sub(millis(lasted)));
@@ -348,5 +362,38 @@ mod tests {
                 "standing by: can't tell who leads: Kafka does not answer; db2 led, and was heard last at 12:00:00Z",
             ]
         );
+    }
+
+    const REFUSAL: &str = "Not enough in-sync replicas";
+
+    #[test]
+    fn a_refused_append_is_the_trouble_while_brokers_answer() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut state = Troubles::default();
+        state.append_was_refused(at(1), REFUSAL.to_owned());
+        let refused = Some((at(1), "Kafka refuses its records", REFUSAL.to_owned()));
+        assert_eq!(present_trouble(&state), refused);
+        assert_eq!(state.poll_timeout(), Some(at(1)));
+        assert!(state.refused_appends.poll(at(1)).is_some());
+        assert_eq!(state.poll_timeout(), Some(at(31)), "it is logged again");
+
+        state.outage.begin(at(2), "refused".to_owned());
+        assert_eq!(present_trouble(&state), Some((at(2), "no broker reached", "refused".to_owned())));
+        // The outage is reported, so a record that is given up for lack of an answer gets no line.
+        state.append_was_refused(at(3), "no acknowledgement within 5000 ms".to_owned());
+        state.outage.end(at(4));
+        assert_eq!(present_trouble(&state), refused);
+    }
+
+    #[test]
+    fn a_refusal_by_the_group_is_the_last_trouble_and_is_logged_again() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut state = Troubles::default();
+        state.group.begin(at(1), "it is full".to_owned());
+        assert_eq!(present_trouble(&state), Some((at(1), "without precedence", "it is full".to_owned())));
+        assert!(state.group.poll(at(1)).is_some());
+        assert_eq!(state.poll_timeout(), Some(at(31)));
+        state.append_was_refused(at(2), REFUSAL.to_owned());
+        assert_eq!(present_trouble(&state), Some((at(2), "Kafka refuses its records", REFUSAL.to_owned())));
     }
 }

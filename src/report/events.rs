@@ -1,8 +1,5 @@
 //! The events of the log that concern this process and Kafka. Those of an election are in [`notes`](super::notes).
 
-use std::time::Duration;
-
-use neli_proto::candidate::{Elector, Patience};
 use neli_proto::guard::Named;
 use neli_proto::record::MemberId;
 use neli_proto::supervisor::{Ending, Lost};
@@ -59,21 +56,6 @@ pub(crate) fn revoked(lost: bool) -> Event {
     Event::info("revoked", sentence).with("lost", lost)
 }
 
-/// Kafka does not answer. Logged at once, then every 30 s.
-pub(crate) fn broker_down(error: &str, down: Duration) -> Event {
-    let sentence = if down < Duration::from_secs(1) {
-        format!("Kafka does not answer: {error}; waiting")
-    } else {
-        format!("Kafka has not answered for {}: {error}; waiting", spoken(down))
-    };
-    Event::new(Level::Warning, "broker_down", sentence).with("error", error).with("down_ms", millis(down))
-}
-
-/// Kafka answers again.
-pub(crate) fn broker_up(down: Duration) -> Event {
-    Event::info("broker_up", format!("Kafka answers again, after {}", spoken(down))).with("down_ms", millis(down))
-}
-
 /// The topic was missing, and this candidate created it. Brokers that are added later do not change its number of replicas.
 pub(crate) fn topic_created(topic: &str, replicas: usize, brokers: usize) -> Event {
     let few = if replicas < 3 {
@@ -106,25 +88,6 @@ pub(crate) fn container_signal(signal: i32) -> Event {
     Event::warning(format!(
         "the job has ended after {name}, which process 1 of this container got and passed on, and it is run again; if the container was to \
          stop (STOPSIGNAL {name} of its image), neli-run is killed with the job soon: set --stop-signal {option}"
-    ))
-}
-
-/// The group does not take this process's member.
-pub(crate) fn group_refuses(elector: Elector, error: &str) -> Event {
-    let meanwhile = match elector {
-        Elector::Group(Patience::Never) => "this candidate claims nothing (--patience never); if it leads, it leads on",
-        Elector::Group(Patience::For(_)) | Elector::Log => {
-            "this candidate goes on without precedence: it claims and leads as with --elect log"
-        }
-    };
-    Event::warning(format!("{error}; until the group takes it, {meanwhile}"))
-}
-
-/// Kafka does not append this candidate's records.
-pub(crate) fn append_refused(topic: &str, error: &str) -> Event {
-    Event::warning(format!(
-        "topic {topic:?}: Kafka does not append this candidate's records, so it can't lead; it tries again until \
-         Kafka does: {error}"
     ))
 }
 
@@ -202,18 +165,11 @@ mod tests {
 
     #[test]
     fn a_sentence_about_kafka_names_the_numbers() {
-        let seconds = Duration::from_secs;
-        let events = [
-            assigned(0, false),
-            broker_down("kafka:9092: connection refused", seconds(30)),
-            topic_created("g.neli", 1, 1),
-            topic_created("g.neli", 3, 4),
-        ];
+        let events = [assigned(0, false), topic_created("g.neli", 1, 1), topic_created("g.neli", 3, 4)];
         assert_eq!(
             events.map(|event| event.sentence().to_owned()),
             [
                 "preferred successor (partition 0 assigned)",
-                "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
                 "created the topic \"g.neli\" with 1 replica (1 broker up); brokers that are added later get no replica, and a warning \
                  at the next start then says how to add one",
                 "created the topic \"g.neli\" with 3 replicas (4 brokers up)",

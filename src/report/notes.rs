@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::time::Duration;
 
-use neli_proto::candidate::{StandbyReason, Timings};
+use neli_proto::candidate::{Elector, Patience, StandbyReason, Timings};
 use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::Failure;
 use neli_proto::job::CommandEnd;
@@ -54,6 +54,24 @@ impl Moment<'_> {
 pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
     let guard = moment.guard;
     match note {
+        Note::AppendRefused { error } => Event::warning(format!(
+            "topic {:?}: Kafka does not append this candidate's records, so it can't lead; it tries again until \
+             Kafka does: {error}",
+            moment.topic
+        )),
+        Note::BrokerDown { error, down } => {
+            let sentence = if *down < Duration::from_secs(1) {
+                format!("Kafka does not answer: {error}; waiting")
+            } else {
+                format!("Kafka has not answered for {}: {error}; waiting", spoken(*down))
+            };
+            let event = Event::new(Level::Warning, "broker_down", sentence);
+            event.with("error", error.as_str()).with("down_ms", millis(*down))
+        }
+        Note::BrokerUp { down } => {
+            let sentence = format!("Kafka answers again, after {}", spoken(*down));
+            Event::info("broker_up", sentence).with("down_ms", millis(*down))
+        }
         Note::Claiming { after } => claiming(*after),
         Note::Ended { by, reason } => {
             let (by, reason) = (somebody(by.as_deref()), reason.as_deref().unwrap_or_default());
@@ -72,6 +90,17 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             fenced(*term, why, *left, *late)
         }
         Note::FenceWarning { term, left, silent, unconfirmed } => fence_warning(*term, *left, *silent, *unconfirmed),
+        Note::GroupRefuses { error } => {
+            let meanwhile = match moment.timings.elector() {
+                Elector::Group(Patience::Never) => {
+                    "this candidate claims nothing (--patience never); if it leads, it leads on"
+                }
+                Elector::Group(Patience::For(_)) | Elector::Log => {
+                    "this candidate goes on without precedence: it claims and leads as with --elect log"
+                }
+            };
+            Event::warning(format!("{error}; until the group takes it, {meanwhile}"))
+        }
         Note::GuardHangs => Event::error(format!(
             "the guard (pid {guard}) does not answer: it is killed, and the job with it; the term of a job that ran is released \
              when the guard has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"

@@ -118,26 +118,22 @@ impl Host for MainLoop {
 
     fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
         match event {
-            SessionEvent::AppendRefused { error } => self.kafka.append_was_refused(now, error),
             SessionEvent::BrokerSession(session) => self.judge_lease(session),
             SessionEvent::Created { topic, replicas, brokers } => {
                 self.logger.event(&events::topic_created(&topic, replicas, brokers));
             }
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::debug(message)),
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
-            SessionEvent::Group { refusal: Some(refusal) } => self.kafka.group.begin(now, refusal),
-            SessionEvent::Group { refusal: None } => drop(self.kafka.group.end(now)),
-            SessionEvent::HelloDelivered => self.kafka.refused_appends.end(),
             SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
-            SessionEvent::Outage { error: Some(error) } => self.kafka.outage.begin(now, error),
-            SessionEvent::Outage { error: None } => {
-                if let Some(down) = self.kafka.outage.end(now) {
-                    self.logger.event(&events::broker_up(down));
-                }
-            }
             SessionEvent::Warning(message) => self.logger.warn(message),
             // For the nodes.
-            SessionEvent::Election { .. } | SessionEvent::Hello { .. } | SessionEvent::Refused { .. } => {}
+            SessionEvent::AppendRefused { .. }
+            | SessionEvent::Election { .. }
+            | SessionEvent::Group { .. }
+            | SessionEvent::Hello { .. }
+            | SessionEvent::HelloDelivered
+            | SessionEvent::Outage { .. }
+            | SessionEvent::Refused { .. } => {}
         }
     }
 }
@@ -189,8 +185,6 @@ impl MainLoop {
         let role = &mut self.nodes.roles[role];
         if let Event::Answered { .. } = event {
             role.undecodable.end(now);
-        } else if let Event::Delivered { .. } = event {
-            self.kafka.refused_appends.end();
         } else if let Event::AssignmentChanged(Assignment::Own) = event {
             let leads = role.node.leads().is_some();
             role.logger.event(&events::assigned(role.election.partition, leads));
@@ -237,7 +231,7 @@ impl MainLoop {
 
     /// Warns once if the lease is shorter than a broker's death takes.
     fn judge_lease(&mut self, session: Duration) {
-        if self.kafka.broker_session.replace(session).is_some() {
+        if self.broker_session.replace(session).is_some() {
             return;
         }
         if let Some(warning) = assumptions::warning(&self.config.timings, session) {

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use neli_kafka::clock;
+use neli_kafka::{Nodes, clock};
 use neli_proto::candidate::Event;
 use neli_proto::hooks::{self, Hook};
 use neli_proto::leadership::ReadAt;
 use neli_proto::note::Note;
 use neli_proto::record::{Body, Offset, Record};
+use neli_proto::reminder::Troubles;
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::http::{self, About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
-use crate::report::election::{of_next_window, of_roles, of_status, of_trouble};
+use crate::report::election::{Trouble, of_next_window, of_roles, of_status, of_trouble, present_trouble};
 use crate::report::events;
-use crate::report::kafka::{KafkaState, Trouble};
 use crate::report::log::Logger;
 use crate::report::notify::Notifier;
 use crate::supervise::MainLoop;
@@ -34,14 +34,14 @@ impl MainLoop {
             return;
         }
         let now = clock::now();
-        let trouble = self.kafka.trouble();
+        let trouble = present_trouble(&self.nodes.troubles);
         self.service_status.silent_at = None;
         let (doing, is_leaving) = match self.nodes.roles.as_slice() {
             [role] => {
                 let status = role.node.status(now);
                 let next = of_next_window(role.node.next_window_ms());
                 let at = ReadAt { now, wall_ms: clock::wall_ms() };
-                let current = status.leadership(at, self.kafka.answers());
+                let current = status.leadership(at, self.nodes.troubles.is_answered());
                 self.service_status.silent_at = current.changes_in().map(|left| now + left);
                 (format!("{}{next}", of_status(&status, current, at.wall_ms)), status.is_leaving)
             }
@@ -144,8 +144,8 @@ impl Publisher {
         let roles: Vec<_> = roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();
         let counted = roles.iter().map(|_| Counted::default()).collect();
         let changed = (0..roles.len()).collect();
-        let (echoes, kafka) = (Histogram::default(), KafkaState::default());
-        let snapshot = Snapshot { about, at: now, kafka, echoes, roles };
+        let (echoes, kafka) = (Histogram::default(), Troubles::default());
+        let snapshot = Snapshot { about, at: now, kafka, was_reached: false, echoes, roles };
         let board = Arc::new(Board::new(snapshot.clone()));
         let address = bound.local_addr()?.to_string();
         // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
@@ -189,7 +189,7 @@ impl Publisher {
     }
 
     /// Publishes the changes, if that is due.
-    pub(super) fn publish(&mut self, now: Time, roles: &[Role], kafka: &mut KafkaState) {
+    pub(super) fn publish(&mut self, now: Time, Nodes { roles, troubles, .. }: &Nodes<Role>) {
         let leads = |at: &usize| roles[*at].node.leads() != self.counted[*at].leads;
         if now < self.poll_timeout() && !self.changed.iter().any(leads) {
             return;
@@ -198,8 +198,8 @@ impl Publisher {
             self.counted[at].leads = roles[at].node.leads();
             self.snapshot.roles[at] = snapshot(&roles[at], now, self.counted[at].tally);
         }
-        kafka.was_reached = kafka.was_reached || roles.iter().all(|role| role.node.is_caught_up());
-        (self.snapshot.at, self.snapshot.kafka) = (now, kafka.clone());
+        self.snapshot.was_reached |= roles.iter().all(|role| role.node.is_caught_up());
+        (self.snapshot.at, self.snapshot.kafka) = (now, troubles.clone());
         if self.board.publish(&Arc::new(self.snapshot.clone())) {
             self.changed.clear();
         }

@@ -16,7 +16,6 @@ use neli_proto::guard::{Action as GuardAction, Order};
 use neli_proto::node::{self, Action, Status};
 use neli_proto::note::Note;
 use neli_proto::record::{Offset, Why};
-use neli_proto::reminder::{Reminder, Reminders};
 use neli_proto::time::Time;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -85,12 +84,6 @@ struct Driver {
     standing: usize,
     /// The elections whose end was not reported to users yet.
     ended: Vec<usize>,
-    /// No broker answers.
-    outage: Reminder,
-    /// The group does not take this process's member.
-    group: Reminder,
-    /// Appends that Kafka refuses, by Kafka's reasons.
-    refused_appends: Reminders,
 }
 
 impl Driver {
@@ -115,9 +108,6 @@ impl Driver {
             command_sender,
             commands,
             ended: Vec::new(),
-            outage: Reminder::default(),
-            group: Reminder::default(),
-            refused_appends: Reminders::default(),
         };
         Ok((driver, shared))
     }
@@ -129,9 +119,7 @@ impl Driver {
                 return self.leave(&mut waiter);
             }
             self.tell_ends();
-            let reminders =
-                [self.outage.poll_timeout(), self.group.poll_timeout(), self.refused_appends.poll_timeout()];
-            let due = reminders.into_iter().chain([self.nodes.poll_timeout()]).flatten().min();
+            let due = self.nodes.poll_timeout();
             if let Some((role, command)) = self.wait(&mut waiter, due) {
                 self.handle_command(role, command);
             }
@@ -158,20 +146,7 @@ impl Driver {
         for role in self.nodes.due(now) {
             self.handle_timeout(role, now);
         }
-        self.nodes.handle_spread_timeout(now);
-        if let Some((error, _)) = self.outage.poll(now) {
-            self.warn(&format!("Kafka does not answer: {error}"));
-        }
-        if let Some((error, _)) = self.group.poll(now) {
-            self.warn(&format!("{error}; until the group takes this candidate, it goes on without precedence"));
-        }
-        while let Some((error, _)) = self.refused_appends.poll(now) {
-            self.warn_of_append(&error);
-        }
-    }
-
-    fn warn_of_append(&mut self, error: &str) {
-        self.warn(&format!("Kafka does not append this candidate's records: {error}"));
+        self.nodes.handle_common_timeout(now);
     }
 
     /// Performs what is due for an election. The tasks' deadline comes first.
@@ -277,7 +252,7 @@ impl Driver {
         for _ in 0..EVENTS_TOGETHER {
             let Some(event) = self.nodes.session.poll() else { return };
             if let SessionEvent::AppendRefused { error } = event {
-                self.warn_of_append(&error);
+                self.show(Note::AppendRefused { error });
             }
         }
     }
@@ -436,33 +411,13 @@ impl Host for Driver {
     }
 
     fn note_event(&mut self, now: Time, role: usize, event: &mut candidate::Event) {
-        if matches!(event, candidate::Event::Delivered { .. }) {
-            self.refused_appends.end();
-        }
         self.nodes.roles[role].note(now, event);
     }
 
-    fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
+    fn handle_process_event(&mut self, _now: Time, event: SessionEvent) {
         // The library has no keys. With risks the topic is fit nevertheless, and `neli-run doctor` names them.
-        if let SessionEvent::AppendRefused { error } = event {
-            // One warning for each kind of refusal, and again every 30 s: librdkafka tries again many times a second. While no broker answers,
-            // that is told instead.
-            if self.outage.trouble().is_none() {
-                self.refused_appends.begin(now, error);
-            }
-        } else if let SessionEvent::Outage { error } = event {
+        if let SessionEvent::Outage { error } = event {
             self.nodes.roles.iter().for_each(|role| role.set_trouble(error.as_deref()));
-            match error {
-                Some(error) => self.outage.begin(now, error),
-                None => drop(self.outage.end(now)),
-            }
-        } else if let SessionEvent::Group { refusal } = event {
-            match refusal {
-                Some(refusal) => self.group.begin(now, refusal),
-                None => drop(self.group.end(now)),
-            }
-        } else if let SessionEvent::HelloDelivered = event {
-            self.refused_appends.end();
         } else if let SessionEvent::Warning(message) = event {
             self.warn(&message);
         }

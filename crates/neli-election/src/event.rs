@@ -126,7 +126,14 @@ impl Event {
     #[expect(clippy::wildcard_enum_match_arm, reason = "most notes are about the job of neli-run")]
     pub(crate) fn of(note: &Note) -> Option<Self> {
         Some(match note {
+            Note::AppendRefused { error } => {
+                Self::warning(&format!("Kafka does not append this candidate's records: {error}"))
+            }
+            Note::BrokerDown { error, .. } => Self::warning(&format!("Kafka does not answer: {error}")),
             Note::Fenced { term, .. } => Self::Fenced { term: *term },
+            Note::GroupRefuses { error } => {
+                Self::warning(&format!("{error}; until the group takes this candidate, it goes on without precedence"))
+            }
             Note::MappingInDoubt { why, until } => Self::warning(&format!(
                 "{}; that candidate may have left: this process claims nothing for {} s, unless it learns \
                  before that the candidate has left",

@@ -20,6 +20,7 @@ use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::random::Random;
 use neli_proto::record::MemberId;
+use neli_proto::reminder::Troubles;
 use neli_proto::time::Time;
 use neli_proto::timings::Elector;
 use neli_proto::topic::TopicIdentity;
@@ -68,7 +69,7 @@ pub trait Host {
     fn show(&mut self, note: Note);
     /// Takes from an event of an election what the loop itself needs, before the node gets it.
     fn note_event(&mut self, now: Time, role: usize, event: &mut candidate::Event);
-    /// Handles an event of the session that no node gets.
+    /// Handles an event of the session that no node gets, after [`Nodes::troubles`] was told of it.
     fn handle_process_event(&mut self, now: Time, event: SessionEvent);
 
     /// Performs the actions of the nodes that had an event, until there are no more.
@@ -132,6 +133,7 @@ pub trait Host {
                 None => self.nodes().tell_all(&refused),
             }
         } else {
+            self.nodes().note_trouble(now, &event);
             self.handle_process_event(now, event);
         }
     }
@@ -143,6 +145,8 @@ pub struct Nodes<R> {
     pub roles: Vec<R>,
     /// The session that all of them share.
     pub session: Session,
+    /// The lasting problems with Kafka.
+    pub troubles: Troubles,
     /// With many roles: what spreads them.
     many: Option<ManyRoles>,
     /// The roles whose nodes had an event since they were last asked for actions.
@@ -211,7 +215,8 @@ impl<R: HasNode> Nodes<R> {
             }
         }
         let touched = (0..roles.len()).collect();
-        Self { roles, session, many, touched, timeouts: Timeouts::default(), notes: VecDeque::new() }
+        let (troubles, timeouts) = (Troubles::default(), Timeouts::default());
+        Self { roles, session, troubles, many, touched, timeouts, notes: VecDeque::new() }
     }
 
     // ---- events -----------------------------------------------------------------------------------------------
@@ -246,8 +251,9 @@ impl<R: HasNode> Nodes<R> {
         self.follow_many();
     }
 
-    /// Calls the object that spreads the roles for the timeouts that are over by now.
-    pub fn handle_spread_timeout(&mut self, now: Time) {
+    /// Does for all roles together what is due by now: the spread of the roles, and notes about problems that last.
+    pub fn handle_common_timeout(&mut self, now: Time) {
+        self.notes.extend(std::iter::from_fn(|| self.troubles.poll(now)));
         if let Some(many) = &mut self.many {
             many.handle_timeout(now);
             self.follow_many();
@@ -265,6 +271,23 @@ impl<R: HasNode> Nodes<R> {
         self.follow_many();
     }
 
+    fn note_trouble(&mut self, now: Time, event: &SessionEvent) {
+        let troubles = &mut self.troubles;
+        if let SessionEvent::AppendRefused { error } = event {
+            troubles.append_was_refused(now, error.clone());
+        } else if let SessionEvent::Group { refusal: Some(refusal) } = event {
+            troubles.group.begin(now, refusal.clone());
+        } else if let SessionEvent::Group { refusal: None } = event {
+            troubles.group.end(now);
+        } else if let SessionEvent::HelloDelivered = event {
+            troubles.refused_appends.end();
+        } else if let SessionEvent::Outage { error: Some(error) } = event {
+            troubles.outage.begin(now, error.clone());
+        } else if let SessionEvent::Outage { error: None } = event {
+            self.notes.extend(troubles.outage.end(now).map(|down| Note::BrokerUp { down }));
+        }
+    }
+
     /// Handles an event of a role's election. The session has reported the records of other elections before it.
     pub(crate) fn handle_election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
@@ -275,6 +298,8 @@ impl<R: HasNode> Nodes<R> {
             if let (Some(many), Some(partitions)) = (&mut self.many, self.session.partitions()) {
                 many.listens(now, role, end, partitions.unsigned_abs());
             }
+        } else if let candidate::Event::Delivered { .. } = event {
+            self.troubles.refused_appends.end();
         }
         let node = self.roles[role].node_mut();
         match &mut self.many {
@@ -349,9 +374,10 @@ impl<R: HasNode> Nodes<R> {
         self.many.as_ref().is_none_or(ManyRoles::stands)
     }
 
-    /// The time of the next call, for a role or for the object that spreads the roles.
+    /// The time of the next call, for a role or for all of them together.
     pub fn poll_timeout(&self) -> Option<Time> {
-        [self.timeouts.first(), self.many.as_ref().and_then(ManyRoles::poll_timeout)].into_iter().flatten().min()
+        let spread = self.many.as_ref().and_then(ManyRoles::poll_timeout);
+        [self.timeouts.first(), spread, self.troubles.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The roles that are due by now.

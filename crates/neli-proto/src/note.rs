@@ -3,6 +3,7 @@
 //! guard that a term is released.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -86,6 +87,16 @@ pub enum Note {
     UnusedPartitions,
     /// `--overlap`: the job continues until another candidate has claimed, for `patience` at most.
     Yielding { term: Offset, why: Why, patience: Duration },
+
+    // ---- Kafka, for all roles -----------------------------------------------------------------------------------------
+    /// Kafka does not append records of this process, and repeats that.
+    AppendRefused { error: String },
+    /// No broker has answered for this long. Said at once, and then every 30 s.
+    BrokerDown { error: String, down: Duration },
+    /// A broker answers again, after this time.
+    BrokerUp { down: Duration },
+    /// The group does not take this process's member.
+    GroupRefuses { error: String },
 
     // ---- the job ----------------------------------------------------------------------------------------------------
     /// The guard does not answer, and is killed with the job.

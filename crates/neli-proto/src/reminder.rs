@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::note::Note;
 use crate::time::Time;
 
 /// The time between two reminders.
@@ -102,6 +103,48 @@ impl Reminders {
 
     fn lasting(&self) -> impl Iterator<Item = &Trouble> {
         self.kinds.iter().filter(|kind| !kind.is_over)
+    }
+}
+
+/// The lasting problems of a process with Kafka, as its session reports them.
+#[derive(Clone, Debug, Default)]
+pub struct Troubles {
+    /// No broker answers.
+    pub outage: Reminder,
+    /// The group does not take this process's member.
+    pub group: Reminder,
+    /// Appends that Kafka refuses, by Kafka's reasons.
+    pub refused_appends: Reminders,
+}
+
+impl Troubles {
+    /// Notes that Kafka has refused an append. While no broker answers, the outage is reported instead.
+    pub fn append_was_refused(&mut self, now: Time, error: String) {
+        if self.is_answered() {
+            self.refused_appends.begin(now, error);
+        }
+    }
+
+    /// Whether a broker answers, as far as this process knows.
+    pub fn is_answered(&self) -> bool {
+        self.outage.trouble().is_none()
+    }
+
+    /// What is to be reported now. Must be called until there is none.
+    pub fn poll(&mut self, now: Time) -> Option<Note> {
+        if let Some((error, down)) = self.outage.poll(now) {
+            return Some(Note::BrokerDown { error, down });
+        }
+        if let Some((error, _)) = self.group.poll(now) {
+            return Some(Note::GroupRefuses { error });
+        }
+        self.refused_appends.poll(now).map(|(error, _)| Note::AppendRefused { error })
+    }
+
+    /// When to call [`poll`](Self::poll) next.
+    pub fn poll_timeout(&self) -> Option<Time> {
+        let reminders = [self.outage.poll_timeout(), self.group.poll_timeout(), self.refused_appends.poll_timeout()];
+        reminders.into_iter().flatten().min()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Notes as events.
 
-use neli_proto::candidate::{Durations, Elector, Waiting};
+use neli_proto::candidate::{Durations, Waiting};
 use neli_proto::hooks::Hook;
 use neli_proto::mapping::Mapping;
 use neli_proto::time::Span;
@@ -79,6 +79,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
     let sentences = [
         noted(&standby(Some("db2:77"), Some(42), Waiting::Led)),
         noted_with(&standby(None, None, Waiting::Undecided), ms(57_999)),
+        noted(&Note::BrokerDown { error: "kafka:9092: connection refused".to_owned(), down: ms(30_000) }),
         noted(&Note::Claiming { after: -1 }),
         noted(&Note::Claiming { after: 41 }),
         noted(&stopping(Why::Stopped, ms(8_000))),
@@ -96,6 +97,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
         [
             "standing by: db2:77 leads (term 42)",
             "standing by: leader unknown; claiming at 12:00:50 (in 58s) unless another leader's record comes before",
+            "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
             "claiming the lead (journal empty)",
             "claiming the lead (journal read up to offset 41)",
             "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",

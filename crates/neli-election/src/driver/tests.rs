@@ -1,5 +1,3 @@
-use neli_kafka::clock;
-
 use super::*;
 use crate::handle::Election;
 
@@ -10,8 +8,9 @@ fn warnings_after(events: Vec<SessionEvent>) -> Vec<String> {
     let settings = Election::builder("billing").brokers("localhost:9").on_warning(|_| ()).settings().unwrap();
     let (mut driver, mut shared) = Driver::new(settings).unwrap();
     for event in events {
-        driver.handle_process_event(clock::now(), event);
+        driver.handle_session_event(event);
         driver.handle_timeouts();
+        driver.perform();
     }
     let told = std::iter::from_fn(|| shared[0].events.try_recv().ok());
     told.filter_map(|event| if let Event::Warning { message } = event { Some(message) } else { None }).collect()
