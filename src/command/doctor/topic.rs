@@ -1,5 +1,7 @@
 //! Checks a topic: whether it exists or could be created, which rights this user has to it, and whether it is suitable for elections.
 
+use std::fmt::Display;
+
 use neli_kafka::{
     Elections, Examination, FactsSettings, NewTopic, NotAnswered, PartitionSeen, Rights, TopicSeen, facts_to_create,
     journal_to_create,
@@ -33,16 +35,14 @@ impl Look<'_> {
         let replicas = planned.replicas.and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
         match self.examination.topic(&self.elections) {
             Err(NotAnswered::Forbidden) => {
-                let text = format!(
-                    "topic \"{name}\": this user has no right to DESCRIBE it; allow READ and WRITE, which imply it"
-                );
+                let text = about(name, "this user has no right to DESCRIBE it; allow READ and WRITE, which imply it");
                 // It may be missing, too.
                 let create = self.config.create_topic.then_some("Create");
                 let rights: Vec<&str> = ["Read", "Write"].into_iter().chain(create).collect();
                 findings.fail("topic", text, Some(self.fixes.allow(&rights, ("--topic", name))));
             }
             Ok(None) => self.missing(planned, findings),
-            Err(NotAnswered::Other(why)) => findings.fail("topic", format!("topic \"{name}\": {why}"), None),
+            Err(NotAnswered::Other(why)) => findings.fail("topic", about(name, why), None),
             Ok(Some(seen)) => return self.there(&seen, findings),
         }
         replicas
@@ -62,15 +62,14 @@ impl Look<'_> {
         let (Ok(topic) | Err((_, topic))) = &accepted;
         let create = Some(self.fixes.create(topic));
         if !self.config.create_topic {
-            let text = format!("topic \"{name}\": it does not exist; create it, or drop --no-create-topic");
+            let text = about(name, "it does not exist; create it, or drop --no-create-topic");
             return findings.fail("topic", text, create);
         }
         match accepted {
             Ok(_) => {
-                findings.ok("topic", format!("topic \"{name}\": it does not exist yet; a candidate creates it"));
-                let text =
-                    format!("topic \"{name}\": whether this user may READ and WRITE it can be checked once it exists");
-                findings.skipped("rights", text);
+                findings.ok("topic", about(name, "it does not exist yet; a candidate creates it"));
+                let rights = "whether this user may READ and WRITE it can be checked once it exists";
+                findings.skipped("rights", about(name, rights));
                 if self.examination.brokers() == 1 {
                     let fix = "add brokers before a candidate creates it".to_owned();
                     findings.warn("replicas", self.on_one_broker("it would have 1 replica"), Some(fix));
@@ -93,15 +92,13 @@ impl Look<'_> {
         }
         self.rights(name, seen.rights, findings);
         identity(name, seen.identity, findings);
-        match &seen.facts {
-            Some(facts) => self.settings(facts, findings),
-            None => findings.skipped(
-                "settings",
-                format!("topic \"{name}\": unknown: a partition has no leader, or no broker answers"),
-            ),
+        if let Some(facts) = &seen.facts {
+            self.settings(facts, findings);
+        } else {
+            findings.skipped("settings", about(name, "unknown: a partition has no leader, or no broker answers"));
         }
         if let Some(longest) = seen.longest_record.filter(|longest| *longest < LONGEST_RECORD) {
-            let text = format!("topic \"{name}\": max.message.bytes={longest}: must be at least {LONGEST_RECORD}");
+            let text = about(name, format!("max.message.bytes={longest}: must be at least {LONGEST_RECORD}"));
             let fix = self.fixes.configure(name, "max.message.bytes", &LONGEST_RECORD.to_string());
             findings.fail("settings", text, Some(fix));
         }
@@ -115,25 +112,24 @@ impl Look<'_> {
 
     /// What may follow if the topic's only replica is on the only broker.
     fn on_one_broker(&self, has: &str) -> String {
-        let name = &self.elections.topic;
         let loss = match self.facts {
             None => "two jobs may run for up to a lease",
             Some(_) => "what is done may run again",
         };
-        format!("topic \"{name}\": {has}: if the only broker loses its disk or its last writes, {loss}")
+        about(&self.elections.topic, format!("{has}: if the only broker loses its disk or its last writes, {loss}"))
     }
 
     fn rights(&self, name: &str, rights: Option<Rights>, findings: &mut Findings) {
         let Some(rights) = rights else {
-            return findings.skipped("rights", format!("topic \"{name}\": the broker does not report rights"));
+            return findings.skipped("rights", about(name, "the broker does not report rights"));
         };
         let needed = [("READ", "Read", rights.read), ("WRITE", "Write", rights.write)];
         for (right, operation, _) in needed.iter().filter(|(.., is_there)| !is_there) {
-            let text = format!("topic \"{name}\": this user has no right to {right} it; allow {right} on it");
+            let text = about(name, format!("this user has no right to {right} it; allow {right} on it"));
             findings.fail("rights", text, Some(self.fixes.allow(&[operation], ("--topic", name))));
         }
         if rights.read && rights.write {
-            findings.ok("rights", format!("topic \"{name}\": this user may READ and WRITE it"));
+            findings.ok("rights", about(name, "this user may READ and WRITE it"));
         }
     }
 
@@ -153,13 +149,13 @@ impl Look<'_> {
         };
         let planned = self.planned();
         for refusal in &refusals {
-            findings.fail("settings", format!("topic \"{name}\": {refusal}"), self.set_right(&planned, refusal.name()));
+            findings.fail("settings", about(name, refusal), self.set_right(&planned, refusal.name()));
         }
         for risk in &risks {
-            findings.warn("settings", format!("topic \"{name}\": {risk}"), self.fix(&planned, risk));
+            findings.warn("settings", about(name, risk), self.fix(&planned, risk));
         }
         if refusals.is_empty() && risks.is_empty() {
-            findings.ok("settings", format!("topic \"{name}\": it keeps its records"));
+            findings.ok("settings", about(name, "it keeps its records"));
         }
     }
 
@@ -181,16 +177,19 @@ impl Look<'_> {
     }
 }
 
+/// What is found of the topic of this name.
+fn about(name: &str, found: impl Display) -> String {
+    format!("topic \"{name}\": {found}")
+}
+
 /// Checks whether each partition in use has a leader that answers. The topic has this number of partitions.
 fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mut Findings) {
     match used.iter().find(|partition| !partition.is_led) {
         Some(PartitionSeen { number, .. }) => {
-            let text = format!(
-                "topic \"{name}\": partition {number} has no leader that answers: start the brokers that hold it"
-            );
-            findings.fail("topic", text, None);
+            let text = format!("partition {number} has no leader that answers: start the brokers that hold it");
+            findings.fail("topic", about(name, text), None);
         }
-        None => findings.ok("topic", format!("topic \"{name}\": {}", counted(partitions as u64, "partition"))),
+        None => findings.ok("topic", about(name, counted(partitions as u64, "partition"))),
     }
 }
 
@@ -204,17 +203,12 @@ fn for_group(config: &Config, partitions: usize, findings: &mut Findings) {
 /// Checks whether a topic that was deleted and created again can be distinguished from the old one.
 fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings) {
     match identity {
-        Some(TopicIdentity::Id(_)) => findings.ok("topic-id", format!("topic \"{name}\": it has an id")),
+        Some(TopicIdentity::Id(_)) => findings.ok("topic-id", about(name, "it has an id")),
         Some(TopicIdentity::Unnamed) => {
-            let text = format!(
-                "topic \"{name}\": it has no id (Kafka before 2.8): neli-run does not notice when it is deleted and \
-                 made again"
-            );
-            findings.warn("topic-id", text, None);
+            let text = "it has no id (Kafka before 2.8): neli-run does not notice when it is deleted and made again";
+            findings.warn("topic-id", about(name, text), None);
         }
-        Some(TopicIdentity::Missing) | None => {
-            findings.skipped("topic-id", format!("topic \"{name}\": its id is unknown"));
-        }
+        Some(TopicIdentity::Missing) | None => findings.skipped("topic-id", about(name, "its id is unknown")),
     }
 }
 
@@ -229,11 +223,10 @@ fn replicas(name: &str, used: &[&PartitionSeen], least: u32, on_one_broker: Opti
             let fix = "add brokers, and a replica on each; the next start then prints the commands".to_owned();
             return findings.warn("replicas", warning, Some(fix));
         }
-        return findings.ok("replicas", format!("topic \"{name}\": {all}"));
+        return findings.ok("replicas", about(name, all));
     };
-    let text = format!(
-        "topic \"{name}\": partition {number} has {in_sync} of {replicas} replicas in sync on brokers that answer"
-    );
+    let text = format!("partition {number} has {in_sync} of {replicas} replicas in sync on brokers that answer");
+    let text = about(name, text);
     let fix = Some("start the brokers that are down".to_owned());
     if *in_sync < usize::try_from(least).unwrap_or(1) {
         let text = format!("{text}, and min.insync.replicas={least}: Kafka appends nothing");
