@@ -6,9 +6,10 @@
 
 use std::collections::BTreeSet;
 use std::future::{poll_fn, ready};
-use std::panic;
+use std::num::NonZero;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use std::{panic, thread};
 
 use anyhow::{Context as _, Result};
 use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, SessionEvent, clock, many_roles};
@@ -127,17 +128,16 @@ impl MainLoop {
         let hello = role::own_hello(&config, &job_maker.member);
         let nodes =
             Nodes::new(roles, kafka_session, many_roles(hello, &elections, config.timings.elector(), most, are_spread));
-        let publisher =
-            bound.map(|bound| Publisher::start(bound, &config, &job_maker, &nodes.roles, &logger)).transpose()?;
-        let main_loop = Self {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let mut main_loop = Self {
             nodes,
-            guard_starts: guard::starts_of(&config),
+            guard_starts: GuardStarts::new(processors, config.timings.lease),
             config,
             job_maker,
             refusal: None,
             shell: ShellState::new(has_terminal),
             service_status: ServiceStatus::to(notifier),
-            publisher,
+            publisher: None,
             settling: Settling::Starting,
             logger,
             stderr,
@@ -151,6 +151,7 @@ impl MainLoop {
             is_unfinished: false,
             ending: None,
         };
+        main_loop.publisher = bound.map(|bound| Publisher::start(bound, &main_loop)).transpose()?;
         main_loop.warn_of_trial();
         Ok((main_loop, signals))
     }

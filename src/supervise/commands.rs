@@ -24,7 +24,7 @@ pub(super) struct RunningCommands {
     /// The running hooks, with their numbers.
     pub(super) hooks: ShellCommands<(Hook, u32)>,
     /// The number and the output of the last ordered health command, until its end is reported.
-    health_output: Option<(u32, Tail)>,
+    pub(super) health_output: Option<(u32, Tail)>,
 }
 
 impl RunningCommands {
@@ -42,11 +42,6 @@ impl RunningCommands {
         if let Some((_, output)) = &mut self.health_output {
             output.read(|line| stderr.pass_on(line));
         }
-    }
-
-    /// Notes that the health command with this number was ordered, and writes its output to `output`.
-    pub(super) fn health_ordered(&mut self, id: u32, output: Tail) {
-        self.health_output = Some((id, output));
     }
 
     /// Handles the end of a health command. A late report about an earlier one must not take the output of the present one.

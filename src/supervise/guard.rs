@@ -1,28 +1,20 @@
 //! The main loop's part in a role's guard: sends orders, receives answers, and starts a new guard.
 
-use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::{io, mem, thread};
+use std::{io, mem};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, clock};
-use neli_proto::guard::{AwaitedGuard, GuardStarts, Wait};
+use neli_proto::guard::{AwaitedGuard, Wait};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
-use crate::config::Config;
 use crate::guard::{Answer, CommandKind, GuardHandle, Order};
 use crate::report::events;
 use crate::supervise::job::{MainProcess, StartGuard};
 use crate::supervise::{MainLoop, start};
 use crate::text::reason;
-
-/// The order of the guards' starts on this machine.
-pub(super) fn starts_of(config: &Config) -> GuardStarts {
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    GuardStarts::new(processors, config.timings.lease)
-}
 
 impl MainLoop {
     pub(super) fn order(&mut self, role: usize, order: &Order) {
@@ -42,7 +34,7 @@ impl MainLoop {
             let wait = awaited.put(order);
             self.follow_wait(role, wait);
         } else if let Some(job) = &of_role.job {
-            job.send(order);
+            job.send(order, None);
         }
         // A role without a guard has held no term in this process since it last had a guard.
     }
@@ -129,7 +121,7 @@ impl MainLoop {
         if let Some(awaited) = self.nodes.roles[role].awaited_guard.take() {
             self.start_first_guard(role);
             if let Some(job) = &self.nodes.roles[role].job {
-                awaited.into_orders().for_each(|order| job.send(&order));
+                awaited.into_orders().for_each(|order| job.send(&order, None));
                 self.nodes.touch(role);
             }
         }

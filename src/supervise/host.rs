@@ -12,7 +12,7 @@ use neli_proto::note::{Note, Refusal};
 use neli_proto::precedence::Assignment;
 use neli_proto::record::Body;
 use neli_proto::time::Time;
-use neli_proto::{assumptions, supervisor};
+use neli_proto::{assumptions, supervisor, topic};
 
 use crate::exit::ExitStatus;
 use crate::guard::Order;
@@ -124,16 +124,20 @@ impl Host for MainLoop {
             }
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::debug(message)),
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
-            SessionEvent::Risks { role, risks } => self.warn_of_risks(role as usize, &risks),
+            // Only in the first reading.
+            SessionEvent::Risks { role: 0, risks } if self.nodes.roles[0].readings == 1 => {
+                self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(&risks)));
+            }
             SessionEvent::Warning(message) => self.logger.warn(message),
-            // For the nodes.
+            // For the nodes, or said already.
             SessionEvent::AppendRefused { .. }
             | SessionEvent::Election { .. }
             | SessionEvent::Group { .. }
             | SessionEvent::Hello { .. }
             | SessionEvent::HelloDelivered
             | SessionEvent::Outage { .. }
-            | SessionEvent::Refused { .. } => {}
+            | SessionEvent::Refused { .. }
+            | SessionEvent::Risks { .. } => {}
         }
     }
 }
@@ -243,14 +247,10 @@ impl MainLoop {
     /// command is not blocked if stderr is not read.
     pub(super) fn check_health(&mut self, role: usize, id: u32, order: &Order) {
         let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[role] else { return };
-        match Tail::new() {
-            Ok((tail, input)) => {
-                job.send_with(order, input);
-                commands.health_ordered(id, tail);
-            }
-            // Without a free descriptor its output is lost, but its status is still reported.
-            Err(_) => job.send(order),
-        }
+        // Without a free descriptor its output is lost, but its status is still reported.
+        let (tail, input) = Tail::new().ok().unzip();
+        job.send(order, input);
+        commands.health_output = tail.map(|tail| (id, tail)).or(commands.health_output.take());
     }
 
     pub(super) fn run_hook(&mut self, role: usize, run: HookRun) {

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use neli_kafka::{Brokers, ElectionId, clock};
@@ -51,7 +52,7 @@ pub(super) struct GuardedJob {
     lived_at: Option<Time>,
     /// The job's control group, if one could be created.
     cgroup: Option<Rc<Cgroup>>,
-    orphan_thread: Option<OrphanThread>,
+    orphan_thread: Option<Arc<OrphanThread>>,
     /// Until nothing is left of a dead guard's job.
     watch: Option<Watch>,
 }
@@ -65,7 +66,7 @@ impl GuardedJob {
     pub(super) fn with_guard(
         mut config: GuardConfig,
         cgroups: &mut CgroupMaker,
-        orphan_thread: Option<OrphanThread>,
+        orphan_thread: Option<Arc<OrphanThread>>,
         start: StartGuard,
     ) -> io::Result<Self> {
         let cgroup = cgroups.make().ok().map(Rc::new);
@@ -107,7 +108,7 @@ impl GuardedJob {
 
     fn watch_guard(&mut self) {
         let thread = self.orphan_thread.as_ref();
-        self.watch = thread.and_then(|thread| thread.watch(&self.guard, self.config.mark, self.cgroup.as_deref()));
+        self.watch = thread.and_then(|thread| thread.watch(self.guard.pid(), self.config.mark, self.cgroup.as_deref()));
     }
 
     /// Whether the guard has nothing to guard, to release or to perform, and has left no process behind.
@@ -116,15 +117,10 @@ impl GuardedJob {
         !self.is_silent && !guard.owes_release() && !guard.has_backlog() && self.orphans.is_none()
     }
 
-    /// Sends an order, or queues it if the guard's socket is full. If the guard does not read any more, the supervisor notices the
+    /// Sends an order, with the descriptor of a command's output if it has one, or queues it if the guard's socket is full. If the guard does not read any more, the supervisor notices the
     /// missing answers.
-    pub(super) fn send(&self, order: &Order) {
-        let _ = self.guard.send(order);
-    }
-
-    /// Sends an order with the descriptor of a command's output.
-    pub(super) fn send_with(&self, order: &Order, output: OwnedFd) {
-        let _ = self.guard.send_with(order, Some(output));
+    pub(super) fn send(&self, order: &Order, output: Option<OwnedFd>) {
+        let _ = self.guard.send_with(order, output);
     }
 
     /// Starts another guard in place of this one, which ends when its socket is closed.

@@ -12,8 +12,8 @@ use std::thread;
 use neli_proto::guard::FIRST_THREAD_ACTS_WITHIN;
 use nix::libc::SIGKILL;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::unistd::Pid;
 
-use crate::guard::GuardHandle;
 use crate::process::attributes::Mark;
 use crate::process::cgroup::{Cgroup, KillFile};
 use crate::process::reap::keep_children;
@@ -29,10 +29,7 @@ const GUARDS: usize = 64;
 const STACK: usize = 32 * 1024;
 
 /// The thread, which ends with the process.
-#[derive(Clone)]
-pub(super) struct OrphanThread(Arc<Shared>);
-
-struct Shared {
+pub(super) struct OrphanThread {
     /// Is readable when a watched guard is dead.
     deaths: Epoll,
     watched: Mutex<Vec<WatchedGuard>>,
@@ -40,7 +37,7 @@ struct Shared {
 
 /// A guard that is watched, with its job, until this is dropped.
 pub(super) struct Watch {
-    thread: OrphanThread,
+    thread: Arc<OrphanThread>,
     guard: i32,
 }
 
@@ -58,37 +55,27 @@ impl OrphanThread {
     /// # Errors
     ///
     /// No thread can be started, or there is no free descriptor.
-    pub(super) fn start() -> io::Result<Self> {
+    pub(super) fn start() -> io::Result<Arc<Self>> {
         let deaths = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        let shared = Arc::new(Shared { deaths, watched: Mutex::new(Vec::with_capacity(GUARDS)) });
+        let shared = Arc::new(Self { deaths, watched: Mutex::new(Vec::with_capacity(GUARDS)) });
         let (of_thread, children) = (Arc::clone(&shared), OwnChildren::open()?);
         thread::Builder::new()
             .name("neli-orphans".to_owned())
             .stack_size(STACK)
             .spawn(move || of_thread.run(&children))?;
-        Ok(Self(shared))
+        Ok(shared)
     }
 
     /// Watches a guard. `None` if the kernel has no pidfds, or if there is no free descriptor.
-    pub(super) fn watch(&self, guard: &GuardHandle, mark: Option<Mark>, cgroup: Option<&Cgroup>) -> Option<Watch> {
-        let pidfd = system::open_pidfd(guard.pid()).ok()?;
-        self.0.deaths.add(&pidfd, EpollEvent::new(EpollFlags::EPOLLIN, 0)).ok()?;
-        let pid = guard.pid().as_raw();
-        let watched =
-            WatchedGuard { pid, pidfd, mark, cgroup: cgroup.map(|cgroup| Arc::clone(cgroup.kill_file())), rounds: 0 };
-        locked(&self.0.watched).push(watched);
-        Some(Watch { thread: self.clone(), guard: pid })
+    pub(super) fn watch(self: &Arc<Self>, guard: Pid, mark: Option<Mark>, cgroup: Option<&Cgroup>) -> Option<Watch> {
+        let pidfd = system::open_pidfd(guard).ok()?;
+        self.deaths.add(&pidfd, EpollEvent::new(EpollFlags::EPOLLIN, 0)).ok()?;
+        let (pid, cgroup) = (guard.as_raw(), cgroup.map(|cgroup| Arc::clone(cgroup.kill_file())));
+        let watched = WatchedGuard { pid, pidfd, mark, cgroup, rounds: 0 };
+        locked(&self.watched).push(watched);
+        Some(Watch { thread: Arc::clone(self), guard: pid })
     }
-}
 
-impl Drop for Watch {
-    /// A round that has begun ends before a new run can start.
-    fn drop(&mut self) {
-        locked(&self.thread.0.watched).retain(|watched| watched.pid != self.guard);
-    }
-}
-
-impl Shared {
     #[expect(clippy::disallowed_methods, reason = "the time is what the main loop gets")]
     fn run(&self, children: &OwnChildren) {
         loop {
@@ -118,5 +105,12 @@ impl Shared {
             guard.cgroup.iter().for_each(|cgroup| cgroup.write());
         }
         is_any
+    }
+}
+
+impl Drop for Watch {
+    /// A round that has begun ends before a new run can start.
+    fn drop(&mut self) {
+        locked(&self.thread.watched).retain(|watched| watched.pid != self.guard);
     }
 }

@@ -21,11 +21,9 @@ use crate::config::Config;
 use crate::http::{self, About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
 use crate::report::election::{Trouble, of_next_window, of_roles, of_status, of_trouble, present_trouble};
 use crate::report::events;
-use crate::report::log::Logger;
 use crate::report::notify::Notifier;
 use crate::supervise::MainLoop;
 use crate::supervise::role::Role;
-use crate::supervise::start::JobMaker;
 
 impl MainLoop {
     /// Reports changes, and sends the messages that are due. It is called once a turn, so that a loop that hangs sends no watchdog message.
@@ -127,10 +125,7 @@ impl Publisher {
     /// Publishes the initial state, and starts serving.
     pub(super) fn start(
         bound: TcpListener,
-        config: &Config,
-        job_maker: &JobMaker,
-        roles: &[Role],
-        logger: &Logger,
+        MainLoop { config, job_maker, nodes, logger, .. }: &MainLoop,
     ) -> Result<Self> {
         let now = clock::now();
         let about = Arc::new(About {
@@ -141,7 +136,7 @@ impl Publisher {
             elector: config.timings.elector().name(),
             lease: config.timings.lease,
         });
-        let roles: Vec<_> = roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();
+        let roles: Vec<_> = nodes.roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();
         let counted = roles.iter().map(|_| Counted::default()).collect();
         let changed = (0..roles.len()).collect();
         let (echoes, kafka) = (Histogram::default(), Troubles::default());

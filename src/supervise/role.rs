@@ -10,12 +10,10 @@ use neli_proto::record::MemberId;
 use neli_proto::reminder::Reminder;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
-use neli_proto::topic::{self, Risk};
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::report::log::Logger;
-use crate::supervise::MainLoop;
 use crate::supervise::commands::RunningCommands;
 use crate::supervise::facts::KeyFacts;
 use crate::supervise::job::GuardedJob;
@@ -138,14 +136,5 @@ fn settings(config: &Config, member: &MemberId, started: Time) -> Settings {
         started,
         wait: config.wait,
         first_span: FIRST_SPAN,
-    }
-}
-
-impl MainLoop {
-    /// Logs the risks of a topic, only in the first reading.
-    pub(super) fn warn_of_risks(&self, role: usize, risks: &[Risk]) {
-        if role == 0 && self.nodes.roles[role].readings == 1 {
-            self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(risks)));
-        }
     }
 }

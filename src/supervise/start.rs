@@ -66,7 +66,7 @@ pub(super) struct JobMaker {
     pub(super) priority: Priority,
     cgroups: CgroupMaker,
     /// Without it the main loop alone kills what a dead guard leaves.
-    orphan_thread: Option<OrphanThread>,
+    orphan_thread: Option<Arc<OrphanThread>>,
     /// The queue of releases that its guards deliver if this process dies.
     release_queue: ReleaseQueue,
 }
