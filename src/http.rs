@@ -90,7 +90,6 @@ pub(crate) fn text(status: StatusCode, line: &str) -> Answer {
 }
 
 /// What was rendered last, with its time. It is used again for a moment, so that many requests cost little.
-#[derive(Debug)]
 pub(crate) struct Kept<T>(RefCell<Option<(Time, T)>>);
 
 impl<T: Clone> Kept<T> {

@@ -145,11 +145,6 @@ impl Opt {
         }
     }
 
-    /// The default as text.
-    pub(crate) const fn default_text(&self) -> Option<&'static str> {
-        if self.default.is_some() { self.default } else { self.computed }
-    }
-
     /// The text of the meaning and of the further sentences.
     pub fn meaning(&self) -> String {
         let more = if self.more.is_empty() { String::new() } else { format!(" {}", self.more) };
@@ -158,7 +153,7 @@ impl Opt {
 
     /// The clap argument. It accepts any value: `validate.rs` checks values, in the same way for the command line and the environment.
     pub(crate) fn arg(&self) -> Arg {
-        let default = self.default_text().map(|text| format!("[default: {text}]"));
+        let default = self.default.or(self.computed).map(|text| format!("[default: {text}]"));
         let short = in_lines(self.help.split(' ').chain(default.as_deref()), COLUMNS - help_column(self.section));
         let (help, end) = (format!("{}.", self.help), default.as_ref().map(|default| format!("{default}.")));
         let help = if default.is_some() { self.help } else { &help };

@@ -20,7 +20,6 @@ const FRESH_FOR: Duration = Duration::from_millis(100);
 const PAGE: &str = include_str!("page.html");
 
 /// The source of the answers.
-#[derive(Debug)]
 pub(super) struct AnswerSource {
     board: Arc<Board>,
     metrics: Rendered,

@@ -18,10 +18,6 @@ fn past(moment: ReadAt, at: Time) -> u64 {
     moment.wall_ms.saturating_sub(millis(moment.now.since(at)))
 }
 
-fn future(moment: ReadAt, at: Time) -> String {
-    timestamp(moment.wall_ms.saturating_add(millis(at.since(moment.now))))
-}
-
 /// The object, on one line.
 pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
     let Snapshot { about, kafka, roles, .. } = snapshot;
@@ -44,6 +40,7 @@ pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
 fn role_part(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> Value {
     let RoleSnapshot { label, partition, status, next, .. } = role;
     let current = role.leadership(&snapshot.kafka, moment);
+    let future = |at: Time| timestamp(moment.wall_ms.saturating_add(millis(at.since(moment.now))));
     json!({
         "role": label,
         "partition": partition,
@@ -52,7 +49,7 @@ fn role_part(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> Value 
         "leads": role.leads(moment.now),
         "position": position(&status.position),
         "doing": format!("{}{next}", of_status(status, current, moment.wall_ms)),
-        "claims_at": claims_at(status, current).map(|at| future(moment, at)),
+        "claims_at": claims_at(status, current).map(future),
         "lease_left_ms": millis(role.lease_left(moment.now)),
         "leader": status.leader().map(|leader| leader_part(role, leader, moment)),
         "release": status.release().map(|release| json::release(release, moment)),

@@ -123,7 +123,7 @@ impl Logger {
 
     /// Logs an event, and returns at once.
     pub(crate) fn event(&self, event: &Event) {
-        let level = self.form.level(event);
+        let level = event.level_in(self.form.format);
         if level >= self.form.least {
             self.queue.push(self.form.line(event).into_bytes(), level, &self.form);
         }
@@ -151,13 +151,9 @@ impl Logger {
 }
 
 impl Form {
-    fn level(&self, event: &Event) -> Level {
-        event.level_in(self.format)
-    }
-
     fn line(&self, event: &Event) -> String {
         let line = event::line(self, clock::wall_ms(), event);
-        if self.has_priorities { format!("{}{line}", self.level(event).priority()) } else { line }
+        if self.has_priorities { format!("{}{line}", event.level_in(self.format).priority()) } else { line }
     }
 
     fn dropped(&self, count: u64) -> Vec<u8> {

@@ -23,7 +23,6 @@ pub(super) enum CheckOutcome {
 }
 
 /// The result of one check.
-#[derive(Clone, Debug, Eq, PartialEq)]
 struct Finding {
     outcome: CheckOutcome,
     check: &'static str,
@@ -32,7 +31,7 @@ struct Finding {
 }
 
 /// All findings.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[derive(Default)]
 pub(super) struct Findings(Vec<Finding>);
 
 impl Findings {

@@ -62,7 +62,6 @@ struct Watch<'a> {
 }
 
 /// A row of the table.
-#[derive(Debug)]
 struct Row {
     rank: Rank,
     name: String,

@@ -66,15 +66,8 @@ impl Account {
     }
 
     /// Handles a record of the election, which the law has judged. `is_live`: it was read as it was written.
-    pub(super) fn judged(
-        &mut self,
-        at: ReadAt,
-        observer: &Observer,
-        record: &LogRecord,
-        Judged { verdict, changes }: Judged,
-        is_live: bool,
-    ) {
-        let LogRecord { offset, written_ms, .. } = record;
+    pub(super) fn judged(&mut self, at: ReadAt, observer: &Observer, record: &LogRecord, of: Judged, is_live: bool) {
+        let (LogRecord { offset, written_ms, .. }, Judged { verdict, changes }) = (record, of);
         // The job's state is tracked before the first shown offset too, so that a state that was known then is not shown as a change.
         if *offset < self.first || written_ms.is_some_and(|written_ms| written_ms < self.since_ms) {
             return;
