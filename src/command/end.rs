@@ -74,8 +74,8 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
                     format!("{name} is ended: {candidates}; a candidate that starts later stands for election again");
                 Answer::new(election, ENDED, None, sentence)
             }
-            Appended::No { why } => not_ended(election, NO_ANSWER, why),
-            Appended::Unknown { why } => {
+            Appended::No(why) => not_ended(election, NO_ANSWER, why),
+            Appended::Unknown(why) => {
                 let why = format!("{why}; if Kafka has taken the request, {candidates}: see neli-run status");
                 let sentence = format!("whether {} is ended is unknown: {why}", named(election));
                 Answer { sentence, ..not_ended(election, NO_ANSWER, why) }

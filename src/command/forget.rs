@@ -110,8 +110,8 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     for (key, value) in tombstones.chain(forgotten) {
         let sentence = match append(&look.access, &of_facts, look.timeout, key, value.as_deref()).await? {
             Appended::Yes => continue,
-            Appended::No { why } => format!("{what} was not forgotten: {why}"),
-            Appended::Unknown { why } => {
+            Appended::No(why) => format!("{what} was not forgotten: {why}"),
+            Appended::Unknown(why) => {
                 format!("whether {what} is forgotten is unknown: {why}; run the command again to make sure")
             }
         };

@@ -173,17 +173,13 @@ pub(super) async fn ask_candidates(
     }
 }
 
-/// Whether Kafka has accepted a record in time.
+/// Whether Kafka has accepted a record in time, and why not.
 pub(super) enum Appended {
     Yes,
     /// Kafka has refused it for good.
-    No {
-        why: String,
-    },
+    No(String),
     /// Kafka has not answered in time, and may have accepted it.
-    Unknown {
-        why: String,
-    },
+    Unknown(String),
 }
 
 /// Appends this operator's request to the journal.
@@ -217,7 +213,7 @@ pub(super) async fn append(
             Some(_) => {}
             None => {
                 let (why, may_be_in_log) = failed.ok_or_else(|| anyhow!("the producer is gone"))?;
-                return Ok(if may_be_in_log { Appended::Unknown { why } } else { Appended::No { why } });
+                return Ok(if may_be_in_log { Appended::Unknown(why) } else { Appended::No(why) });
             }
         }
     }

@@ -188,8 +188,8 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
             let named = to.zip(successor);
             return next_leader(&mut observation, from, named, look.timeout, until).await;
         }
-        Appended::No { why } => format!("{} was not asked: {why}", from.shown()),
-        Appended::Unknown { why } => format!(
+        Appended::No(why) => format!("{} was not asked: {why}", from.shown()),
+        Appended::Unknown(why) => format!(
             "whether {0} was asked is unknown: {why}; if Kafka has taken the request, {0} stands down: see neli-run status",
             from.shown()
         ),

@@ -9,20 +9,16 @@ use neli_proto::leadership::{Ended, HowReleased, ReadAt, Release};
 use neli_proto::observer::{KnownCandidate, Observer, Standby};
 use neli_proto::record::MemberId;
 use neli_proto::time::millis;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::calendar::is_time;
 use crate::text::timestamp;
 
 /// The fields of several objects as one, in their order.
 pub(crate) fn joined<const N: usize>(parts: [Value; N]) -> Value {
-    let mut all = Map::new();
-    for part in parts {
-        if let Value::Object(fields) = part {
-            all.extend(fields);
-        }
-    }
-    Value::Object(all)
+    let objects =
+        parts.into_iter().filter_map(|part| if let Value::Object(fields) = part { Some(fields) } else { None });
+    objects.flatten().collect()
 }
 
 /// With what the line of a subcommand about an election begins.
