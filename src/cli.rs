@@ -30,16 +30,13 @@ const OF_JOB: [&str; 8] = ["assert", "end", "forget", "history", "list", "resign
 /// be printed on stdout: `--help` or `--version`.
 pub fn parse(arguments: &[OsString], environment: Vec<(OsString, OsString)>) -> Result<ParsedArgs, clap::Error> {
     // `help` is a subcommand for the parser alone: the completions would have each subcommand a second time below it.
-    let definition = keeping_each_group(definition().disable_help_subcommand(false));
+    let definition = definition().disable_help_subcommand(false);
+    // As with every option the last one counts; the others are kept for a warning.
+    let keep = |arg: Arg| if arg.get_id() == "group" { arg.action(ArgAction::Append) } else { arg };
+    let definition = definition.mut_args(keep).mut_subcommands(|subcommand| subcommand.mut_args(keep));
     let args = ParsedArgs::new(definition.try_get_matches_from(arguments)?, environment);
     let is_of_job = args.subcommand().is_some_and(|name| OF_JOB.contains(&name));
     Ok(if is_of_job { args.with_election_of_job() } else { args })
-}
-
-/// Makes clap keep each `--group`. As with every option the last one counts; the others are kept for a warning.
-fn keeping_each_group(definition: Command) -> Command {
-    let keep = |arg: Arg| if arg.get_id() == "group" { arg.action(ArgAction::Append) } else { arg };
-    definition.mut_args(keep).mut_subcommands(|subcommand| subcommand.mut_args(keep))
 }
 
 /// The whole command line.

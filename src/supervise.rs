@@ -169,7 +169,9 @@ impl MainLoop {
         let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
             (Ok(ready), Ok(timer)) => (ready, timer),
             (Err(error), _) | (_, Err(error)) => {
-                return self.refuse(format!("the main loop can't wait for events: {}", reason(&error)));
+                let message = format!("the main loop can't wait for events: {}", reason(&error));
+                self.logger.event(&LogEvent::error(message));
+                return ExitStatus::Ending(Ending::Refused);
             }
         };
         loop {
@@ -289,12 +291,6 @@ impl MainLoop {
         // A guard that must release its term waits for this process's death.
         let job = self.nodes.roles[role].job.as_mut();
         job.filter(|job| !job.guard.owes_release()).into_iter().for_each(GuardedJob::close_guard);
-    }
-
-    /// Ends the process with a refusal.
-    fn refuse(&mut self, message: String) -> ExitStatus {
-        self.logger.event(&LogEvent::error(message));
-        *self.ending.get_or_insert(ExitStatus::Ending(Ending::Refused))
     }
 
     /// Leaves the group in order, because the group would wait for a whole session for a member that only ends. Also waits for hooks.

@@ -5,6 +5,7 @@ use std::mem;
 use std::os::unix::process::ExitStatusExt;
 
 use neli_kafka::{Host, clock};
+use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
 
@@ -59,9 +60,10 @@ impl MainLoop {
             );
         }
         for change in &reaped.changes {
-            let hook = |(role, of_role): (usize, &mut Role)| Some((role, of_role.commands.hook_changed(*change)?));
-            if let Some((role, event)) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
-                self.tell(role, event);
+            let hook =
+                |(role, of_role): (usize, &mut Role)| Some((role, of_role.commands.hooks.observe_child(*change)?));
+            if let Some((role, ((hook, id), end))) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
+                self.tell(role, node::Event::HookEnded { hook, id, end });
             }
             if change.status.stopped_signal().is_some() {
                 // Another process stopped the guard, but the guard must run.
@@ -133,7 +135,7 @@ impl MainLoop {
         }
         // The pid of a child that was waited for may have been reused for an orphan.
         orphans.tree.exclude(self.children_of_others(role));
-        !orphans.are_gone()
+        orphans.guard.is_some() || !orphans.tree.is_gone()
     }
 
     /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, those from before this program, and the

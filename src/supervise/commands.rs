@@ -13,7 +13,6 @@ use neli_proto::supervisor::{self, JobStatus};
 use crate::config::job_variables;
 use crate::guard::GuardConfig;
 use crate::process::attributes::EarlierAttributes;
-use crate::process::reap::Change;
 use crate::process::shell::{self, ShellCommands, Tail};
 use crate::process::spawn::{ChildKind, Image, SpawnSpec};
 use crate::report::log::Logger;
@@ -80,12 +79,6 @@ impl RunningCommands {
         };
         let started = Image::of_shell(line, &environment).and_then(start);
         started.err().map(|error| Event::HookEnded { hook, id, end: shell::not_started(error) })
-    }
-
-    /// The event for a child's change, if the child was a hook.
-    pub(super) fn hook_changed(&mut self, change: Change) -> Option<Event> {
-        let ((hook, id), end) = self.hooks.observe_child(change)?;
-        Some(Event::HookEnded { hook, id, end })
     }
 }
 

@@ -87,10 +87,12 @@ impl KeyFacts {
     /// There is no thread for the reader.
     pub(super) fn new(session: &Session, election: &ElectionId, once: &Once) -> io::Result<Self> {
         let topic = FactsTopic::of(election, once.key());
+        let zone = once.calendar.as_ref().filter(|_| once.schedule.is_some()).and_then(Calendar::zone_name);
+        let (schedule, timezone) = (once.schedule.clone(), zone.map(Box::from));
         Ok(Self {
             reader: Some(session.facts_reader(topic.clone(), once.topic_settings(), once.schedule.is_some())?),
             topic,
-            runs: Runs { account: account_of(once), last: None },
+            runs: Runs { account: Account { schedule, timezone, ..Account::default() }, last: None },
             wall_clock: WallClock::of(once),
             reading: 0,
         })
@@ -112,12 +114,6 @@ impl KeyFacts {
     pub(super) fn stop_reading(&mut self) {
         self.reader = None;
     }
-}
-
-/// What the facts say of the schedule, before any run.
-fn account_of(once: &Once) -> Account {
-    let zone = once.calendar.as_ref().filter(|_| once.schedule.is_some()).and_then(Calendar::zone_name);
-    Account { schedule: once.schedule.clone(), timezone: zone.map(Box::from), ..Account::default() }
 }
 
 /// The longest delay until a changed clock is noticed.

@@ -51,7 +51,7 @@ pub(super) struct GuardedJob {
     /// When a process of the job was last seen alive, while its guard was being killed.
     lived_at: Option<Time>,
     /// The job's control group, if one could be created.
-    cgroup: Option<Rc<Cgroup>>,
+    pub(super) cgroup: Option<Rc<Cgroup>>,
     orphan_thread: Option<Arc<OrphanThread>>,
     /// Until nothing is left of a dead guard's job.
     watch: Option<Watch>,
@@ -88,11 +88,6 @@ impl GuardedJob {
         };
         job.watch_guard();
         Ok(job)
-    }
-
-    /// Whether a control group could be created for it.
-    pub(super) const fn has_cgroup(&self) -> bool {
-        self.cgroup.is_some()
     }
 
     /// Tells the guard to end, which has nothing to guard.
@@ -271,11 +266,6 @@ impl Orphans {
         let methods = self.killing.round(now);
         let round = self.tree.kill(methods);
         self.killing.performed(clock::now(), round);
-    }
-
-    /// Whether no process is left, once all children that have ended were waited for, as far as that is possible.
-    pub(super) fn are_gone(&self) -> bool {
-        self.guard.is_none() && self.tree.is_gone()
     }
 
     /// The event about processes that are left a lease after the first SIGKILL, once.

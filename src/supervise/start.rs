@@ -164,7 +164,7 @@ impl Prepared {
             None
         };
         let has_cgroup = match &job {
-            Some(job) => job.has_cgroup(),
+            Some(job) => job.cgroup.is_some(),
             None => job_maker.cgroups.make().is_ok(),
         };
         if !has_cgroup && cgroup::kills_without_one().is_none() {

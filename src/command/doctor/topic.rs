@@ -87,8 +87,10 @@ impl Look<'_> {
         let used: Vec<&PartitionSeen> =
             seen.partitions.iter().filter(|partition| in_use.contains(&partition.number)).collect();
         leaders(name, &used, partitions, findings);
-        if self.facts.is_none() {
-            for_group(self.config, partitions, findings);
+        // What a candidate says of these at its start.
+        let is_for_group = self.facts.is_none() && matches!(self.config.timings.elector(), Elector::Group(_));
+        if is_for_group && !self.config.elections().are_many() && partitions > 1 {
+            findings.warn("group", events::UNUSED_PARTITIONS, None);
         }
         self.rights(name, seen.rights, findings);
         identity(name, seen.identity, findings);
@@ -190,13 +192,6 @@ fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mu
             findings.fail("topic", about(name, text), None);
         }
         None => findings.ok("topic", about(name, counted(partitions as u64, "partition"))),
-    }
-}
-
-/// Reports what the consumer group can't do with this number of partitions, as a candidate does at its start.
-fn for_group(config: &Config, partitions: usize, findings: &mut Findings) {
-    if matches!(config.timings.elector(), Elector::Group(_)) && !config.elections().are_many() && partitions > 1 {
-        findings.warn("group", events::UNUSED_PARTITIONS, None);
     }
 }
 

@@ -66,17 +66,8 @@ pub(super) fn rows(
                 later.map_or_else(|| format!("now, by a candidate that {now}"), by_standby)
             }
         }
-        Leadership::Unknown(
-            Unknown::Left
-            | Unknown::LeaseOver
-            | Unknown::Missing
-            | Unknown::NoAnswer
-            | Unknown::NobodyAnswers
-            | Unknown::NotHeard { .. }
-            | Unknown::Reading
-            | Unknown::Unreadable
-            | Unknown::Unheard { .. },
-        ) => {
+        Leadership::Led { .. } | Leadership::Unknown(Unknown::NotAnswered { .. }) => return,
+        Leadership::Unknown(_) => {
             // A candidate that has just begun to read does not know yet how long it waits.
             let by = moment(at, later.unwrap_or(silence(LONGEST_LEASE)));
             let latest = if later.is_none() { " at the latest" } else { "" };
@@ -93,7 +84,6 @@ pub(super) fn rows(
             }
             return;
         }
-        Leadership::Led { .. } | Leadership::Unknown(Unknown::NotAnswered { .. }) => return,
     };
     page.row("claimable", &claimable);
     if let Leadership::Released { release, .. } = leadership
