@@ -72,10 +72,9 @@ enum Phase {
     Running { fact: Fact },
     /// It leads, and reads the facts.
     Reading { read: u32, term: Offset, until: Time },
-    /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet.
-    Recording { id: u32, fact: Fact, again_at: Option<Time>, stop_by: Option<Time> },
-    /// It does not lead, and claims nothing before the outcome of its last run, which was sent, is acknowledged (K3).
-    RecordingLate { id: u32, fact: Fact, again_at: Option<Time> },
+    /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet. If it no longer `leads`, it claims nothing before
+    /// that (K3).
+    Recording { id: u32, fact: Fact, again_at: Option<Time>, stop_by: Option<Time>, leads: bool },
     /// The outcome was recorded or given up; the term must be released, for this reason.
     Recorded { why: Option<Why>, is_acknowledged: bool },
     /// It does not lead, and may claim.
@@ -130,8 +129,6 @@ impl Once {
             Some(until)
         } else if let Phase::Recording { again_at, stop_by, .. } = self.phase {
             [again_at, stop_by].into_iter().flatten().min()
-        } else if let Phase::RecordingLate { again_at, .. } = self.phase {
-            again_at
         } else {
             self.scheduled.as_ref().filter(|_| self.is_waiting()).and_then(Scheduled::poll_timeout)
         }
@@ -139,24 +136,15 @@ impl Once {
 
     /// Performs what is due at `now`. An early call does nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if let Phase::Announcing { until, .. } = self.phase {
+        if let Phase::Announcing { until, .. } | Phase::Reading { until, .. } = self.phase {
             if now >= until {
                 self.late_answers += 1;
-                self.give_up_announcing(now);
-            }
-        } else if let Phase::Reading { until, .. } = self.phase {
-            if now >= until {
-                self.late_answers += 1;
-                self.give_up();
+                self.give_up(now);
             }
         } else if let Phase::Recording { again_at, stop_by, .. } = self.phase {
             if stop_by.is_some_and(|by| now >= by) {
                 self.finish(now, false);
             } else if again_at.is_some_and(|at| now >= at) {
-                self.append_again();
-            }
-        } else if let Phase::RecordingLate { again_at, .. } = self.phase {
-            if again_at.is_some_and(|at| now >= at) {
                 self.append_again();
             }
         } else if self.is_waiting() {
@@ -217,7 +205,7 @@ impl Once {
             let unrecorded = unrecorded.take().filter(is_newest);
             self.learn(facts);
             if let Some(fact) = unrecorded {
-                self.phase = Phase::RecordingLate { id, fact, again_at: None };
+                self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None, leads: false };
                 self.append_again();
             } else if !self.skip_if_settled() {
                 self.phase = Phase::StandingBy;
@@ -227,7 +215,7 @@ impl Once {
         {
             if self.is_unreadable(&facts) {
                 self.trouble = Some(fact::UNREADABLE.into());
-                return self.give_up();
+                return self.give_up(now);
             }
             self.learn(facts);
             self.note_clock();
@@ -266,11 +254,6 @@ impl Once {
             if awaited == id {
                 self.finish(now, true);
             }
-        } else if let Phase::RecordingLate { id: awaited, .. } = self.phase {
-            if awaited == id {
-                self.reported_at = None;
-                self.ask(None);
-            }
         } else if self.is_waiting() {
             self.skip_recorded(id);
         }
@@ -281,11 +264,9 @@ impl Once {
         if let Phase::Announcing { id: awaited, .. } = self.phase {
             if awaited == id {
                 self.trouble = Some(error);
-                self.give_up_announcing(now);
+                self.give_up(now);
             }
-        } else if let Phase::Recording { id: awaited, again_at, fact, .. }
-        | Phase::RecordingLate { id: awaited, again_at, fact } = &mut self.phase
-        {
+        } else if let Phase::Recording { id: awaited, again_at, fact, .. } = &mut self.phase {
             if *awaited == id {
                 *again_at = Some(now + RETRY);
                 let outcome = fact.outcome;
@@ -316,7 +297,7 @@ impl Once {
             }
         });
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
-        self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None };
+        self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None, leads: true };
     }
 
     /// Handles that no process of the job is left, and none will be started under the term. Returns the run, if the release must contain
@@ -377,9 +358,11 @@ impl Once {
 
     /// Handles that the outcome was recorded (`is_acknowledged`) or given up.
     fn finish(&mut self, now: Time, is_acknowledged: bool) {
-        let Phase::Recording { fact: Fact { term, .. }, stop_by, .. } = self.phase else { return };
+        let Phase::Recording { fact: Fact { term, .. }, stop_by, leads, .. } = self.phase else { return };
         self.reported_at = None;
-        if self.scheduled.is_some() && stop_by.is_some() {
+        if !leads {
+            self.ask(None);
+        } else if self.scheduled.is_some() && stop_by.is_some() {
             self.phase = Phase::Recorded { why: None, is_acknowledged };
         } else if let Some(scheduled) = &mut self.scheduled {
             self.phase = Phase::Waiting { term };
@@ -393,7 +376,11 @@ impl Once {
         }
     }
 
-    fn give_up(&mut self) {
+    /// Lets another candidate lead, because an answer about facts has not come.
+    fn give_up(&mut self, now: Time) {
+        if let Phase::Announcing { .. } = self.phase {
+            self.renew_producer_if_stale(now);
+        }
         let why = self.trouble.clone().unwrap_or_else(|| "Kafka has not answered".into());
         self.actions.push_back(Action::Note(Note::FactsUnavailable { error: why }));
         self.stand_down(Why::FactsUnavailable, false);
@@ -500,18 +487,9 @@ impl Once {
     /// Sends an outcome that was not acknowledged again, with another number.
     fn append_again(&mut self) {
         let next = self.next_id();
-        let (Phase::Recording { again_at, fact, id, .. } | Phase::RecordingLate { again_at, fact, id }) =
-            &mut self.phase
-        else {
-            return;
-        };
+        let Phase::Recording { again_at, fact, id, .. } = &mut self.phase else { return };
         (*again_at, *id) = (None, next);
         self.actions.push_back(Action::AppendFact { id: next, fact: fact.clone() });
-    }
-
-    fn give_up_announcing(&mut self, now: Time) {
-        self.renew_producer_if_stale(now);
-        self.give_up();
     }
 
     /// Handles that a fact was not acknowledged, and is sent again under the same lead. After two leases the topic is looked for, too, because
@@ -616,7 +594,7 @@ impl Once {
 
     /// Whether nothing may be claimed before the facts were read (K1).
     pub(crate) const fn holds_claims(&self) -> bool {
-        matches!(self.phase, Phase::Asking { .. } | Phase::Leaving | Phase::RecordingLate { .. })
+        matches!(self.phase, Phase::Asking { .. } | Phase::Leaving | Phase::Recording { leads: false, .. })
     }
 
     /// Whether its key, or its window, still needs a run, as far as others know. With a schedule there is always another window.
@@ -631,7 +609,6 @@ impl Once {
             Phase::Asking { unrecorded: Some(_), .. }
                 | Phase::Recorded { is_acknowledged: false, .. }
                 | Phase::Recording { .. }
-                | Phase::RecordingLate { .. }
         )
     }
 
@@ -704,7 +681,7 @@ impl Once {
     fn note_if_not_recorded(&mut self, now: Time, outcome: Outcome, error: Box<str>) {
         if self.reported_at.is_none_or(|at| now >= at + INTERVAL) {
             self.reported_at = Some(now);
-            let leads = !matches!(self.phase, Phase::RecordingLate { .. });
+            let leads = !matches!(self.phase, Phase::Recording { leads: false, .. });
             self.actions.push_back(Action::Note(Note::NotRecorded { outcome, leads, error }));
         }
     }
