@@ -9,10 +9,10 @@ use hyper::{Method, StatusCode};
 use neli_kafka::clock;
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::fact::{Account, Fact, Runs, Success};
-use neli_proto::late_beat::Punctuality;
+use neli_proto::late_beat::LateBeat;
 use neli_proto::leadership::{Ended, HowReleased, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
 use neli_proto::node::{Counts, OtherCandidate, Status};
-use neli_proto::record::{JobState, Record};
+use neli_proto::record::JobState;
 use neli_proto::reminder::Troubles;
 use neli_proto::time::{Span, Time};
 use serde_json::Value;
@@ -45,7 +45,8 @@ fn leader(is_self: bool, received: Time) -> Leader {
         since: ago(60_000),
         claimed_ms: None,
         last_record: receipt(received),
-        punctuality: Punctuality::default(),
+        late_beat: None,
+        interval: None,
         job: None,
         resign: None,
     }
@@ -57,13 +58,8 @@ fn receipt(read: Time) -> Receipt {
 
 /// The leader whose heartbeat was appended 30 s after the record before, under a lease of 20 s.
 fn late_leader() -> Leader {
-    let mut punctuality = Punctuality::default();
-    let beat = br#"{"v":1,"member":"m1","seq":2,"kind":"beat","term":42,"seen":42,"lease_ms":20000}"#;
-    let beat = Record::parse(beat).expect("a record");
-    for written_ms in [1_000, 31_000] {
-        punctuality.read(42, Duration::from_secs(20), &beat, Some(written_ms));
-    }
-    Leader { punctuality, ..leader(false, now()) }
+    let late_beat = LateBeat::of(Some(Duration::from_secs(30)), Duration::from_secs(20), Some(31_000));
+    Leader { late_beat, ..leader(false, now()) }
 }
 
 /// The last term: led by this leader, or else in this state.

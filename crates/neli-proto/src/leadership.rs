@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use crate::journal::{Term, Verdict, View};
-use crate::late_beat::{LateBeat, Punctuality};
+use crate::late_beat::{self, LateBeat};
 use crate::listener::silence;
 use crate::record::{Body, JobState, KeyedRun, MemberId, Offset, Record, What, Why};
 use crate::time::{Time, millis};
@@ -97,8 +97,10 @@ pub struct Leader {
     pub claimed_ms: Option<u64>,
     /// Its last record: a claim or a beat.
     pub last_record: Receipt,
-    /// Whether its records were appended in time.
-    pub punctuality: Punctuality,
+    /// The late heartbeat, if its last ones came after its lease was over, by whichever clock.
+    pub late_beat: Option<LateBeat>,
+    /// The time before its last heartbeat that reported no change of the job. (One that reports a change comes earlier.)
+    pub interval: Option<Duration>,
     /// The state of its job by its last beat.
     pub job: Option<Job>,
     /// A request to it to stand down.
@@ -222,11 +224,17 @@ impl LastTerm {
 
     fn heard(&mut self, view: &View, record: &Record, received: Receipt) {
         let (View::Led(term), Some(leader)) = (view, &mut self.leader) else { return };
-        leader.punctuality.read(term.offset, leader.lease, record, received.written_ms);
-        (leader.last_record, leader.lease) = (received, term.lease);
-        if let Body::Beat { state: Some(state), pid, attempt, since_ms, .. } = &record.body {
-            leader.job = Some(Job { state: *state, pid: *pid, attempt: *attempt, since_ms: *since_ms });
+        if let Body::Beat { state, pid, attempt, since_ms, .. } = record.body {
+            let gap = leader.last_record.written_before(received);
+            let job = state.map(|state| Job { state, pid, attempt, since_ms });
+            if job.is_some() && job.map(Job::without_time) == leader.job.map(Job::without_time) {
+                leader.interval = gap;
+            }
+            leader.job = job.or(leader.job);
+            let before = leader.late_beat.filter(|late| !late.is_refuted_by(received.written_ms));
+            leader.late_beat = LateBeat::of(gap, leader.lease, received.written_ms).or(before);
         }
+        (leader.last_record, leader.lease) = (received, term.lease);
     }
 
     /// The request because of which that term was released.
@@ -344,7 +352,8 @@ impl Leader {
             since: received.read,
             claimed_ms,
             last_record: received,
-            punctuality: Punctuality::beginning(term.offset, received.written_ms),
+            late_beat: None,
+            interval: None,
             job: None,
             resign: None,
         }
@@ -367,7 +376,7 @@ impl Leader {
 
     /// The late heartbeat, if its last record was appended after its lease was over, by the broker's clock. (A candidate's may be set forward.)
     pub fn late(&self) -> Option<LateBeat> {
-        self.punctuality.late(self.term).filter(|_| self.last_record.is_brokers_time)
+        self.late_beat.filter(|_| self.last_record.is_brokers_time)
     }
 
     /// Whether its last record is older than its lease, by the clocks that are only displayed.
@@ -377,7 +386,7 @@ impl Leader {
 
     /// For how long it writes nothing until it has missed three heartbeats.
     pub(crate) fn overdue_after(&self) -> Duration {
-        self.punctuality.overdue_after(self.lease)
+        late_beat::overdue_after(self.lease, self.interval)
     }
 
     /// Its name, or its member id if it has no name.
@@ -480,3 +489,6 @@ impl Receipt {
         self.written_ms.unwrap_or_else(|| at.wall_ms.saturating_sub(millis(at.now.since(self.read))))
     }
 }
+
+#[cfg(test)]
+mod tests;
