@@ -24,6 +24,8 @@ struct Read {
     ahead: Option<(Time, Offset)>,
     /// When the log last had an end that it was read up to.
     as_of: Option<Time>,
+    /// What was read when the last answer came, and the end of the log that it told of.
+    told: Option<(Offset, Offset)>,
     /// The answers that may show that the history was cut.
     signs: CutSigns,
 }
@@ -44,10 +46,11 @@ impl Progress {
         read.bounds.get_or_insert(bounds);
         let LogBounds { asked, start, end } = bounds;
         if read.next < Some(end) {
-            read.ahead.get_or_insert((asked, end));
+            read.ahead = read.ahead.filter(|(_, known)| *known < end).or(Some((asked, end)));
         } else {
             (read.as_of, read.ahead) = (Some(asked), None);
         }
+        read.told = read.next.map(|next| (next, end));
         read.next.map_or(Ok(()), |next| read.signs.answered(asked, start..end, next))
     }
 
@@ -60,13 +63,28 @@ impl Progress {
         self.by_partition.get_mut(&partition).map_or(Ok(()), |read| read.signs.missing(asked))
     }
 
-    /// All records of a partition below `next` were read, or are not wanted.
-    pub fn read_up_to(&mut self, partition: i32, next: Offset) {
-        if let Some(read) = self.by_partition.get_mut(&partition) {
-            read.next = read.next.max(Some(next));
-            if let Some((asked, _)) = read.ahead.take_if(|(_, end)| read.next >= Some(*end)) {
-                read.as_of = Some(asked);
-            }
+    /// All records of a partition below `next` were read, or are not wanted. Returns when the log had an end that it has been read up to by this.
+    pub fn read_up_to(&mut self, partition: i32, next: Offset) -> Option<Time> {
+        let read = self.by_partition.get_mut(&partition)?;
+        read.next = read.next.max(Some(next));
+        let (asked, _) = read.ahead.take_if(|(_, end)| read.next >= Some(*end))?;
+        read.as_of = Some(asked);
+        read.as_of
+    }
+
+    /// Where a partition's reading stands, if nothing was read since the last answer, which told of more.
+    pub(super) fn stands_at(&self, partition: i32) -> Option<Offset> {
+        let Read { next, told, .. } = self.by_partition.get(&partition)?;
+        next.filter(|next| told.is_some_and(|(before, end)| *next == before && before < end))
+    }
+
+    /// Notes, by an answer to a question of `asked`, that there is no record behind what was read of a partition.
+    pub(super) fn has_no_more(&mut self, partition: i32, asked: Time) {
+        if let Some(Read { bounds: Some(bounds), next: Some(next), ahead, as_of, .. }) =
+            self.by_partition.get_mut(&partition)
+        {
+            bounds.end = bounds.end.min(*next);
+            (*ahead, *as_of) = (None, Some(asked));
         }
     }
 
@@ -81,9 +99,9 @@ impl Progress {
         self.by_partition.iter().map(|(partition, read)| Some((*partition, read.bounds?))).collect()
     }
 
-    /// The end that a partition's log had when the reading began, once it is known.
-    pub(crate) fn end(&self, partition: i32) -> Option<Offset> {
-        self.by_partition.get(&partition)?.bounds.map(|bounds| bounds.end)
+    /// The offset below which all records of a partition were read.
+    pub(super) fn next(&self, partition: i32) -> Option<Offset> {
+        self.by_partition.get(&partition)?.next
     }
 
     /// Whether all partitions were read up to the ends that they had when the reading began.

@@ -11,7 +11,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::{Election, Judged, Place, Progress, Topic};
-use crate::kafka::{LogRange, LogsAnswer, TopicsAction};
+use crate::kafka::{LogAnswer, LogRange, LogsAnswer, TopicsAction};
 use crate::leadership::{Leadership, ReadAt, Unknown};
 use crate::listener::LogBounds;
 use crate::record::{LogRecord, Offset};
@@ -58,12 +58,6 @@ pub struct ReadTopic {
     /// The number of its present reading. Records of an earlier one are dropped.
     reading: u32,
     progress: Progress,
-    /// The offset that each partition was read up to.
-    next: BTreeMap<i32, Offset>,
-    /// The same when the last answer came, and the end of the log that it told of.
-    before: BTreeMap<i32, (Offset, Offset)>,
-    /// The partitions with records that were not read when an answer told of them: when that was asked, and the log's end then.
-    ahead: BTreeMap<i32, (Time, Offset)>,
     /// Where the reading of each partition has stood still although its log goes on, and was begun anew. If it stands still there again, nothing
     /// more comes: there is a transaction's marker, which is no record.
     stood_at: BTreeMap<i32, Offset>,
@@ -208,7 +202,6 @@ impl Topics {
                     // The first answer only says how far is to be read.
                     let _ = read.progress.answered(partition, bounds);
                     read.progress.read_up_to(partition, offset);
-                    read.next.insert(partition, offset);
                     self.actions.push_back(TopicsAction::ReadFrom { topic: name.clone(), partition, offset, reading });
                 }
             }
@@ -239,14 +232,14 @@ impl Topics {
         }
         let read = self.by_name.get_mut(topic).filter(|read| read.reading == reading)?;
         let judged = read.topic.read(at, partition, record);
-        read.next.insert(partition, record.offset + 1);
-        read.note_read_to_end(partition);
+        if let Some(asked) = read.progress.read_up_to(partition, record.offset + 1) {
+            read.topic.was_read_to_end(partition, asked);
+        }
         let is_live = read.is_live;
         if !is_live {
             if let Some(written_ms) = record.written_ms {
                 read.first_ms.entry(partition).or_insert(written_ms);
             }
-            read.progress.read_up_to(partition, record.offset + 1);
             read.note_progress();
             if read.is_live {
                 self.look_back(at);
@@ -261,7 +254,7 @@ impl Topics {
     fn read_past(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<JudgedRecord<'_>> {
         let past = self.past.as_mut()?;
         let read = self.by_name.get_mut(&past.name)?;
-        let next = *read.next.get(&partition)?;
+        let next = read.progress.next(partition)?;
         let judged = past.read(at, partition, record, (&mut read.topic, next));
         if past.is_over() {
             self.past_is_read(at);
@@ -357,7 +350,8 @@ impl ReadTopic {
 
     /// The number of its partitions, if it can be read.
     pub fn partitions(&self) -> usize {
-        self.next.keys().chain(self.unanswered.keys()).collect::<BTreeSet<_>>().len()
+        let read = self.topic.begins().map(|(partition, ..)| partition);
+        read.chain(self.unanswered.keys().copied()).collect::<BTreeSet<_>>().len()
     }
 
     /// From when on the partition's terms are known, in milliseconds since 1970, while its past is not; `None` once it is.
@@ -377,39 +371,20 @@ impl ReadTopic {
     fn must_begin_anew(&mut self, asked: Time, answer: &LogsAnswer) -> bool {
         let is_other = matches!((self.identity, answer.identity), (TopicIdentity::Id(known), TopicIdentity::Id(id)) if known != id);
         let logs = answer.logs.as_ref().ok();
-        let is_new = logs.is_some() && self.unread.is_some()
-            || logs.is_some_and(|logs| {
-                logs.iter().any(|(partition, log)| log.is_ok() && !self.next.contains_key(partition))
-            });
-        let mut is_cut = false;
+        let is_unread = |(partition, log): (&i32, &LogAnswer)| log.is_ok() && self.progress.next(*partition).is_none();
+        let is_new = logs.is_some_and(|logs| self.unread.is_some() || logs.iter().any(is_unread));
+        let (mut is_cut, mut has_stopped) = (false, false);
         for (partition, log) in logs.into_iter().flatten() {
-            if let Ok(log) = log {
-                // What was read live counts too.
-                self.next.get(partition).into_iter().for_each(|next| self.progress.read_up_to(*partition, *next));
-                let bounds = LogBounds { asked, start: log.start, end: log.end };
-                is_cut |= self.progress.answered(*partition, bounds).is_err();
+            let Ok(LogRange { start, end, .. }) = *log else { continue };
+            let stands_at = self.progress.stands_at(*partition);
+            is_cut |= self.progress.answered(*partition, LogBounds { asked, start, end }).is_err();
+            if let Some(next) = stands_at {
+                // The first time at this offset a client may have lost a fetch, for example in a topic that was just made.
+                has_stopped |= self.stood_at.insert(*partition, next) != Some(next);
+                self.progress.has_no_more(*partition, asked);
             }
         }
-        is_other || is_new || is_cut || self.has_stopped()
-    }
-
-    /// Whether a partition's reading has stood still since the last answer, for the first time at this offset. A client may lose a fetch, for
-    /// example in a topic that was just made.
-    fn has_stopped(&mut self) -> bool {
-        let mut has_stopped = false;
-        for (partition, next) in self.standing() {
-            has_stopped |= self.stood_at.insert(partition, next) != Some(next);
-        }
-        has_stopped
-    }
-
-    /// The partitions where nothing was read since the last answer, which told of more.
-    fn standing(&self) -> BTreeMap<i32, Offset> {
-        let stands = |(partition, (before, end)): (&i32, &(Offset, Offset))| {
-            let next = *self.next.get(partition)?;
-            (next == *before && next < *end).then_some((*partition, next))
-        };
-        self.before.iter().filter_map(stands).collect()
+        is_other || is_new || is_cut || has_stopped
     }
 
     /// Notes an answer about the topic as it is read.
@@ -419,42 +394,21 @@ impl ReadTopic {
         match logs {
             Err(why) => self.unread = Some(why),
             Ok(logs) => {
-                for partition in self.standing().into_keys() {
-                    let end = self.progress.end(partition).unwrap_or_default();
-                    self.progress.read_up_to(partition, end);
-                    self.topic.was_read_to_end(partition, asked);
-                    self.ahead.remove(&partition);
-                }
-                for (partition, log) in &logs {
-                    if let Ok(LogRange { start, end, .. }) = *log {
-                        self.topic.answered(now, *partition, LogBounds { asked, start, end });
+                self.unanswered.clear();
+                for (partition, log) in logs {
+                    match log {
+                        Ok(LogRange { start, end, .. }) => {
+                            self.topic.answered(now, partition, LogBounds { asked, start, end });
+                            if let Some(asked) = self.progress.read_to_end(partition) {
+                                self.topic.was_read_to_end(partition, asked);
+                            }
+                        }
+                        Err(why) => drop(self.unanswered.insert(partition, why)),
                     }
                 }
-                let ends = logs.iter().filter_map(|(partition, log)| Some((*partition, log.as_ref().ok()?.end)));
-                let before = |(partition, end)| Some((partition, (*self.next.get(&partition)?, end)));
-                self.before = ends.filter_map(before).collect();
-                for (partition, (next, end)) in &self.before {
-                    if next >= end {
-                        self.ahead.remove(partition);
-                        self.topic.was_read_to_end(*partition, asked);
-                    } else {
-                        self.ahead.entry(*partition).or_insert((asked, *end));
-                    }
-                }
-                let unanswered = logs.into_iter().filter_map(|(partition, log)| Some((partition, log.err()?)));
-                self.unanswered = unanswered.collect();
             }
         }
         self.note_progress();
-    }
-
-    /// Notes that a partition was read as far as an answer told of it, if it was.
-    fn note_read_to_end(&mut self, partition: i32) {
-        let Some((asked, end)) = self.ahead.get(&partition).copied() else { return };
-        if self.next.get(&partition) >= Some(&end) {
-            self.ahead.remove(&partition);
-            self.topic.was_read_to_end(partition, asked);
-        }
     }
 
     /// Notes that the reading is complete, if it is.
