@@ -445,7 +445,7 @@ fn node_settings(hello: Hello, timings: Timings, stop_timeout: Duration, create_
         job: Policy {
             settle: Duration::ZERO,
             stop,
-            restart: RestartPolicy::NEVER,
+            restart: RestartPolicy::default(),
             on_loss: OnLoss::Standby,
             health: None,
         },

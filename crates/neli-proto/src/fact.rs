@@ -23,7 +23,7 @@ pub const TOPIC_SUFFIX: &str = ".once";
 const MOST_HIDDEN: usize = 16;
 
 /// The state of a key's run.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It ended by itself with status 0.
@@ -31,6 +31,7 @@ pub enum Outcome {
     /// It ended by itself with another status or by a signal.
     Failed,
     /// It is about to start, or has started. Its end is not recorded.
+    #[default]
     Running,
     /// `--schedule`: this window and the earlier ones are over without a run.
     Skipped,
@@ -39,7 +40,7 @@ pub enum Outcome {
 }
 
 /// One record about a key's run.
-#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq, Serialize)]
 pub struct Fact {
     /// The key.
     pub key: Box<str>,
@@ -133,22 +134,7 @@ pub enum FactsEvent {
 impl Fact {
     /// A fact about the first run of this key, of which nothing more is known.
     pub fn new(key: impl Into<Box<str>>, outcome: Outcome, term: Offset) -> Self {
-        Self {
-            key: key.into(),
-            window: None,
-            outcome,
-            term,
-            member: None,
-            name: None,
-            exit: None,
-            attempt: 1,
-            ran_ms: None,
-            at_ms: None,
-            forgets: 0,
-            remakes: 0,
-            seq: 0,
-            account: Account::default(),
-        }
+        Self { key: key.into(), outcome, term, attempt: 1, ..Self::default() }
     }
 
     /// The place of this fact.

@@ -51,7 +51,7 @@ const NO_FORK: Duration = Duration::from_millis(100);
 const NO_FORK_SHARE: u32 = 10;
 
 /// The guard of one job.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Guard {
     /// A process that is alive this long after SIGKILL is stuck.
     patience: Duration,
@@ -85,19 +85,7 @@ struct KnownTree {
 impl Guard {
     /// A guard without orders. A process that is alive for `patience` after SIGKILL counts as stuck; it is a lease.
     pub fn new(patience: Duration) -> Self {
-        Self {
-            patience,
-            kill_margin: Duration::ZERO,
-            supervisor: SupervisorLife::Open,
-            tenure: None,
-            run: None,
-            last_run: None,
-            commands: Commands::default(),
-            fenced: false,
-            tree: KnownTree::default(),
-            is_over: false,
-            actions: VecDeque::with_capacity(ACTIONS),
-        }
+        Self { patience, actions: VecDeque::with_capacity(ACTIONS), ..Self::default() }
     }
 
     /// A guard whose deadlines are this long before the lease's end, so that a release for a dead supervisor can report that the job

@@ -35,9 +35,10 @@ pub(crate) enum Whose {
 }
 
 /// The stage of the introduction.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Stage {
     /// It waits for the others' hellos.
+    #[default]
     Begun,
     /// The process was refused.
     Refused,
@@ -48,11 +49,10 @@ enum Stage {
 }
 
 /// The introduction of one process: the others' mappings, and when it sends hellos.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Introduction {
     /// The process's hello. `joined` is the offset of the first one, once it was read back.
     hello: Hello,
-    pub(crate) mapping: Mapping,
     /// Until when the last of the undecided roles may claim nothing.
     undecided_until: Option<Time>,
     /// The end of the log when this process began to read, and the time then. The writer of an earlier hello may have gone since.
@@ -77,21 +77,12 @@ pub(crate) struct Introduction {
 impl Introduction {
     /// The introduction of a process that has read nothing yet.
     pub(crate) fn new(hello: Hello) -> Self {
-        Self {
-            mapping: hello.mapping(),
-            hello,
-            undecided_until: None,
-            history: None,
-            is_fit: false,
-            next_hello: None,
-            answered_by: None,
-            doubted: BTreeMap::new(),
-            of_one_role_before: BTreeSet::new(),
-            dead_until: None,
-            reported: BTreeSet::new(),
-            stage: Stage::Begun,
-            actions: VecDeque::new(),
-        }
+        Self { hello, ..Self::default() }
+    }
+
+    /// The process's mapping of roles to partitions.
+    pub(crate) fn mapping(&self) -> Mapping {
+        self.hello.mapping()
     }
 
     /// The next action.
@@ -163,7 +154,8 @@ impl Introduction {
             return Whose::Own;
         }
         let name = hello.name.as_deref().unwrap_or("a candidate without a name");
-        match self.mapping.refusal(&hello.mapping(), name).filter(|_| !hello.leaves) {
+        let (own, theirs) = (self.mapping(), hello.mapping());
+        match own.refusal(&theirs, name).filter(|_| !hello.leaves) {
             None => {
                 self.doubted.remove(&hello.member);
                 self.of_one_role_before.remove(&hello.member);
@@ -173,7 +165,7 @@ impl Introduction {
         // A hello from before this process began to read may be of a candidate that has gone. A living candidate sends another one.
         if !hello.leaves
             && !self.is_history(offset)
-            && let Some(warning) = self.mapping.warning_if_no_role_is_shared(&hello.mapping(), name)
+            && let Some(warning) = own.warning_if_no_role_is_shared(&theirs, name)
         {
             self.hello_without_shared_role_received(now, hello, warning);
         }

@@ -40,7 +40,7 @@ pub enum Foreground {
 }
 
 /// The job's state for the beats.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct JobReport {
     /// Its state.
     pub state: JobState,

@@ -175,7 +175,7 @@ impl ManyRoles {
             return None;
         }
         let whose = known.introduction.received(now, offset, &hello);
-        let (own, theirs) = (&known.introduction.mapping, hello.mapping());
+        let (own, theirs) = (known.introduction.mapping(), hello.mapping());
         let without = own.roles_without(&theirs, &hello.left);
         let is_for_others = without.has_first(self.settings.roles);
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in

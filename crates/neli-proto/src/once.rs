@@ -28,7 +28,7 @@ const CLAIM_TAKES_MS: u64 = 60_000;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// One candidate's key.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(crate) struct Once {
     policy: Policy,
     /// The candidate's lease.
@@ -61,7 +61,7 @@ pub(crate) struct Once {
     actions: VecDeque<Action>,
 }
 
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 enum Phase {
     /// It does not lead, and claims nothing before it has read the facts (K1). `unrecorded`: the outcome of its last run, if that was not
     /// acknowledged while it led.
@@ -78,6 +78,7 @@ enum Phase {
     /// The outcome was recorded or given up; the term must be released, for this reason.
     Recorded { why: Option<Why>, is_acknowledged: bool },
     /// It does not lead, and may claim.
+    #[default]
     StandingBy,
     /// It exits, or lets another candidate lead.
     Leaving,
@@ -90,22 +91,12 @@ impl Once {
     pub(crate) fn new(policy: Policy, lease: Duration, member: MemberId, name: Option<Box<str>>) -> Self {
         let mut once = Self {
             shown: policy.window,
-            term: None,
             scheduled: policy.schedule.map(Scheduled::new),
             policy,
             lease,
             member,
             name,
-            known: Facts::default(),
-            history: History::default(),
-            phase: Phase::StandingBy,
-            last_id: 0,
-            reported_at: None,
-            trouble: None,
-            unacknowledged_since: None,
-            late_answers: 0,
-            stands_down: None,
-            actions: VecDeque::new(),
+            ..Self::default()
         };
         if once.scheduled.is_none() {
             once.ask(None);
@@ -422,7 +413,7 @@ impl Once {
 // ---- the settings of a job that succeeds once per key, and its actions for the node --------------------------------
 
 /// The key or window for which the job succeeds once, and the policy of the candidate.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Policy {
     /// `--once`: the key. `--window`: the window's key.
     pub key: Box<str>,

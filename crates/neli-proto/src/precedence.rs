@@ -65,7 +65,7 @@ pub(crate) enum NamedSuccessor {
 }
 
 /// Decides which candidate claims a vacancy first, as far as this member knows the others.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub struct Precedence {
     elector: Elector,
@@ -116,22 +116,8 @@ impl ReceivedHello {
 
 impl Precedence {
     /// The precedence of a candidate that has read nothing yet.
-    pub const fn new(elector: Elector) -> Self {
-        Self {
-            elector,
-            back_off: Duration::ZERO,
-            spread_delay: Some(Duration::ZERO),
-            has_spread: false,
-            successor: None,
-            priority: 0,
-            assignment: Assignment::Unknown,
-            is_one_of_many: false,
-            group_member: None,
-            foreseen: false,
-            leader: None,
-            received: BTreeMap::new(),
-            is_introduced: false,
-        }
+    pub fn new(elector: Elector) -> Self {
+        Self { elector, spread_delay: Some(Duration::ZERO), ..Self::default() }
     }
 
     /// Sets `--priority`.

@@ -155,7 +155,7 @@ pub struct KeyedRun {
 }
 
 /// The state of a leader's job, as its beats report it.
-#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum JobState {
     /// Between two runs.
@@ -163,6 +163,7 @@ pub enum JobState {
     /// Its main process is alive.
     Running,
     /// Not started yet.
+    #[default]
     Starting,
     /// The job has been asked to stop, or its main process has ended and other processes of it are alive.
     Stopping,

@@ -15,7 +15,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(30);
 const LONG_RUN: Duration = Duration::from_secs(30);
 
 /// The rules for running the job again.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub struct RestartPolicy {
     /// The ends after which the job is run again.
     pub restart: Restart,
@@ -25,17 +25,13 @@ pub struct RestartPolicy {
     pub limit: Option<Limit>,
 }
 
-impl RestartPolicy {
-    /// The job is run only once.
-    pub const NEVER: Self = Self { restart: Restart::No, delay: Duration::ZERO, limit: None };
-}
-
 /// `--restart`.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Restart {
     /// After every end.
     Always,
     /// After none.
+    #[default]
     No,
     /// After a signal, or a status other than 0.
     OnFailure,

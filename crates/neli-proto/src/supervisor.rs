@@ -33,7 +33,7 @@ mod wanted;
 mod watch;
 
 /// The supervisor of one job.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Supervisor {
     policy: Policy,
     /// The guard must answer this long before a deadline; otherwise it is killed.
@@ -74,10 +74,11 @@ pub struct Supervisor {
 }
 
 /// The processes that may be alive.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Job {
     /// None, and none may be started.
+    #[default]
     None,
     /// A run was ordered. It is not known yet whether it is alive.
     Ordered,
@@ -209,26 +210,9 @@ impl Supervisor {
             health: policy.health.clone().map(Health::new),
             policy,
             kill_margin,
-            wanted: None,
-            job: Job::None,
-            report: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: Time::ZERO },
-            grant: None,
-            watch: None,
-            next_guard: NextGuard::default(),
-            run: Run::default(),
+            report: JobReport { attempt: 1, ..JobReport::default() },
             next_attempt: 1,
-            backoff: Backoff::default(),
-            failed_runs: FailedRuns::default(),
-            run_id: 0,
-            window: None,
-            holds: false,
-            fenced: None,
-            over: None,
-            stop: None,
-            is_suspended: false,
-            gives_up: false,
-            terminal: Terminal::default(),
-            actions: VecDeque::new(),
+            ..Self::default()
         }
     }
 
@@ -406,7 +390,7 @@ pub enum Departure {
 // ---- the policy for a job ------------------------------------------------------------------------------------------
 
 /// The policy for a job.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Policy {
     /// The delay from winning the lead to the first run.
     pub settle: Duration,
@@ -421,16 +405,17 @@ pub struct Policy {
 }
 
 /// `--on-loss`.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum OnLoss {
     /// The candidate exits.
     Exit,
     /// The candidate stands by, and runs the job again when it leads.
+    #[default]
     Standby,
 }
 
 /// The policy for stopping a job.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct StopPolicy {
     /// The number of the signal that asks the job to stop; `None` lets its run finish.
     pub signal: Option<i32>,

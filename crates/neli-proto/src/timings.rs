@@ -182,11 +182,12 @@ const fn is_whole(duration: Duration) -> bool {
 }
 
 /// The rule by which candidates order their claims (docs/protocol.md, The group elector).
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Elector {
     /// The member of the consumer group to which the role's partition is assigned claims first.
     Group(Patience),
     /// No order: the first claim wins.
+    #[default]
     Log,
 }
 

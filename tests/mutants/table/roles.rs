@@ -43,7 +43,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "MappingIgnored",
         breaks: "Roles: a process stands by beside one that maps a role to another partition, so that both would lead it",
-        edits: &[edit("match self.mapping.refusal(&hello.mapping(), name).filter(|_| ‹!hello.leaves›) {", "false")],
+        edits: &[edit("match own.refusal(&theirs, name).filter(|_| ‹!hello.leaves›) {", "false")],
         noticed_by: &[Node(
             "many_roles::nothing_is_claimed_beside_one_that_maps_a_role_elsewhere",
             "claims a role that another looks for in another partition",

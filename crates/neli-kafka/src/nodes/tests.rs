@@ -53,7 +53,7 @@ fn settings() -> Settings {
         job: Policy {
             settle: Duration::ZERO,
             stop: StopPolicy { signal: None, timeout: Duration::ZERO },
-            restart: RestartPolicy::NEVER,
+            restart: RestartPolicy::default(),
             on_loss: OnLoss::Standby,
             health: None,
         },

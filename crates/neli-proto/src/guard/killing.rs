@@ -68,7 +68,7 @@ impl SeenEnd {
 }
 
 /// A tree that was sent SIGKILL.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Killing {
     /// When the remaining processes count as stuck, unless that was reported.
     stuck_at: Option<Time>,
@@ -93,17 +93,7 @@ impl Killing {
     /// For a guard, which inherits the children of dying processes and has learnt of others before. It begins at `now`. Processes that
     /// remain after `patience` are stuck; it counts the time in which this process kills.
     pub fn new(now: Time, patience: Duration) -> Self {
-        Self {
-            stuck_at: Some(now + patience),
-            called_at: now,
-            again_at: now,
-            pause: None,
-            round_began: None,
-            uses_every_method_at_once: false,
-            lease_end: None,
-            lived_at: None,
-            none_lived_at: None,
-        }
+        Self { stuck_at: Some(now + patience), called_at: now, again_at: now, ..Self::default() }
     }
 
     /// The same, with a search at the lease's end, unless no process is left by then.

@@ -202,9 +202,10 @@ pub(super) const fn ended(kind: CommandKind, id: u32, end: CommandEnd) -> Action
 // The guard's view of its supervisor: the known state of that process, and the consequences of its death.
 
 /// The known state of the supervisor's process.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum SupervisorLife {
     /// Its end of the socket is open, and it is not known to be dead.
+    #[default]
     Open,
     /// Its end of the socket is closed, and it is not known to be dead.
     Closed,

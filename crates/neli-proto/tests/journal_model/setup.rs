@@ -294,7 +294,7 @@ impl CandidateSetup {
             claim_delay: Duration::ZERO,
             settle: Duration::ZERO,
             overlap: None,
-            restart: RestartPolicy::NEVER,
+            restart: RestartPolicy { restart: Restart::No, delay: Duration::ZERO, limit: None },
             on_loss: OnLoss::Standby,
         }
     }

@@ -61,7 +61,7 @@ impl Host {
             job: Policy {
                 settle: Duration::ZERO,
                 stop: StopPolicy { signal: Some(TERM), timeout: STOP_TIMEOUT },
-                restart: RestartPolicy::NEVER,
+                restart: RestartPolicy::default(),
                 on_loss: OnLoss::Standby,
                 health: None,
             },

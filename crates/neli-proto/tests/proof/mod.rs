@@ -10,7 +10,7 @@ use neli_proto::time::Time;
 /// The proof that no process is left of the job that was started with `grant`. A supervisor makes it from its guard's answer.
 pub(crate) fn nothing_left(now: Time, grant: Grant) -> NothingLeft {
     let stop = StopPolicy { signal: Some(15), timeout: Duration::ZERO };
-    let restart = RestartPolicy::NEVER;
+    let restart = RestartPolicy::default();
     let policy = Policy { settle: Duration::ZERO, stop, restart, on_loss: OnLoss::Standby, health: None };
     let mut supervisor = Supervisor::new(policy, Duration::ZERO);
     supervisor.set_wanted(now, Some(Wanted { grant, again: 0, state: WantedState::Run }));

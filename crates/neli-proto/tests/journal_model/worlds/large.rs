@@ -78,7 +78,7 @@ pub(crate) fn everything_with_overlap(leases: [u64; 3]) -> Setup {
 pub(crate) fn everything_with_a_key(leases: [u64; 3]) -> Setup {
     let mut setup = everything(leases);
     for candidate in &mut setup.candidates {
-        candidate.restart = RestartPolicy::NEVER;
+        candidate.restart = RestartPolicy::default();
     }
     Setup { name: "everything with a key", once: Some(Occasion::Key), ..setup }
 }
