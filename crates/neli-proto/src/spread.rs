@@ -98,8 +98,8 @@ pub struct Spread {
     members: Members,
     /// The candidates that were alive at the last plan.
     candidates: Vec<MemberId>,
-    /// The role that is being handed over now.
-    pending: Option<HandedOver>,
+    /// The role that is being handed over now, and to whom.
+    pending: Option<(usize, MemberId)>,
     /// The candidate that is to have a role next.
     chosen: Option<MemberId>,
     /// No role is handed over before this time.
@@ -114,13 +114,6 @@ pub struct Spread {
     actions: VecDeque<Action>,
     /// The candidates to be asked for a hello.
     questions: VecDeque<MemberId>,
-}
-
-/// A role that is being handed over.
-#[derive(Clone, Debug)]
-struct HandedOver {
-    role: usize,
-    to: MemberId,
 }
 
 impl Spread {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::plan::Candidates;
-use super::{Action, HandedOver, Holding, Spread, VACANCY_COUNTS};
+use super::{Action, Holding, Spread, VACANCY_COUNTS};
 use crate::precedence::Assignment;
 use crate::record::MemberId;
 use crate::time::Time;
@@ -31,7 +31,7 @@ impl Spread {
         if !self.is_on || self.pending.is_some() || self.now < self.not_before || claims {
             return;
         }
-        let Some(HandedOver { role, to }) = self.beyond_share(candidates) else {
+        let Some((role, to)) = self.beyond_share(candidates) else {
             self.chosen = None;
             self.members.want_none();
             return;
@@ -39,7 +39,7 @@ impl Spread {
         if self.have_shown_themselves(candidates, &to) {
             self.chosen = None;
             self.actions.push_back(Action::HandOver { role, to: to.clone() });
-            self.pending = Some(HandedOver { role, to });
+            self.pending = Some((role, to));
         }
     }
 
@@ -73,7 +73,7 @@ impl Spread {
     }
 
     /// A role that this process holds beyond its share, and the candidate that should hold it.
-    fn beyond_share(&self, candidates: &Candidates) -> Option<HandedOver> {
+    fn beyond_share(&self, candidates: &Candidates) -> Option<(usize, MemberId)> {
         let mut loads = candidates.loads.clone();
         loop {
             let shares = loads.fair_shares(candidates.total);
@@ -85,7 +85,7 @@ impl Spread {
             }
             let to = &candidates.ids[receiver];
             if let Some(role) = self.last_taken_for(to) {
-                return Some(HandedOver { role, to: to.clone() });
+                return Some((role, to.clone()));
             }
             // It stands for none of them. Its share is for others.
             loads.most[receiver] = loads.held[receiver];
@@ -104,16 +104,16 @@ impl Spread {
 
     /// Handles a change of a role's holder: it may be the role that was being handed over.
     pub(super) fn hand_over_seen(&mut self, now: Time, number: usize) {
-        let Some(pending) = self.pending.take_if(|pending| pending.role == number) else { return };
+        let Some((role, to)) = self.pending.take_if(|(role, _)| *role == number) else { return };
         match &self.roles[number].holding {
             Holding::Held { by } => {
-                let by = by.clone();
-                self.hand_over_ended(now, &pending, Some(&by));
+                let is_taken = *by == to;
+                self.hand_over_ended(now, &to, is_taken);
             }
             // No other candidate has taken it.
-            Holding::Leading => self.hand_over_ended(now, &pending, None),
+            Holding::Leading => self.hand_over_ended(now, &to, false),
             Holding::Claiming | Holding::Ending | Holding::Unknown | Holding::Vacant { .. } => {
-                self.pending = Some(pending);
+                self.pending = Some((role, to));
             }
             Holding::Done => {}
         }
@@ -122,19 +122,19 @@ impl Spread {
     /// Stops the wait for a role that was handed over and that no candidate has taken for a long time.
     pub(super) fn give_up_pending(&mut self) {
         let now = self.now;
-        let is_over = |pending: &mut HandedOver| {
-            let role = &self.roles[pending.role];
+        let is_over = |(role, _): &mut (usize, MemberId)| {
+            let role = &self.roles[*role];
             matches!(role.holding, Holding::Vacant { .. }) && now.since(role.since) >= VACANCY_COUNTS
         };
-        if let Some(pending) = self.pending.take_if(is_over) {
-            self.hand_over_ended(now, &pending, None);
+        if let Some((_, to)) = self.pending.take_if(is_over) {
+            self.hand_over_ended(now, &to, false);
         }
     }
 
-    /// Notes which candidate took the role that was handed over.
-    fn hand_over_ended(&mut self, now: Time, pending: &HandedOver, taken_by: Option<&MemberId>) {
-        if let Some(member) = self.members.by_id(&pending.to) {
-            if taken_by == Some(&pending.to) {
+    /// Notes whether the candidate took the role that was handed over to it.
+    fn hand_over_ended(&mut self, now: Time, to: &MemberId, is_taken: bool) {
+        if let Some(member) = self.members.by_id(to) {
+            if is_taken {
                 member.not_taken = 0;
             } else {
                 member.took_nothing(now);
