@@ -66,20 +66,14 @@ pub struct Guard {
     commands: Commands,
     /// Whether the deadline came while the run was alive.
     fenced: bool,
-    tree: KnownTree,
+    /// Whether the lease was extended since the last check of the job's tree was possible, so that its processes are known at the deadline. The
+    /// guard checks only just after the lease was extended: at the job's memory limit a check may stall, and it must end long before the deadline.
+    may_look: bool,
+    /// The earliest time of the next check.
+    look_at: Time,
     /// Whether there is nothing left to do.
     is_over: bool,
     actions: VecDeque<Action>,
-}
-
-/// When the job's tree is checked, so that its processes are known at the deadline. The guard checks only just after the lease was
-/// extended: at the job's memory limit a check may stall, and it must end long before the deadline.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-struct KnownTree {
-    /// Whether the lease was extended since the last check was possible.
-    may_be_looked_at: bool,
-    /// The earliest time of the next check.
-    look_at: Time,
 }
 
 impl Guard {
@@ -187,7 +181,7 @@ impl Guard {
                     run.killed(now, seen, self.supervisor.has_gone());
                 }
             }
-            Event::Learnt { begun } => self.tree.look_at = now + now.since(begun) * LOOK_SHARE,
+            Event::Learnt { begun } => self.look_at = now + now.since(begun) * LOOK_SHARE,
             Event::MainEnded { status } => {
                 let may_look = end_of_look(self.tenure, now).is_some();
                 if let Some(run) = &mut self.run {
@@ -305,7 +299,7 @@ impl Guard {
     }
 
     fn learn_if_calm(&mut self, now: Time) {
-        if !mem::take(&mut self.tree.may_be_looked_at) || now < self.tree.look_at {
+        if !mem::take(&mut self.may_look) || now < self.look_at {
             return;
         }
         let is_calm = self.run.as_ref().is_some_and(|run| run.due().is_none());

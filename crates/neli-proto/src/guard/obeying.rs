@@ -77,7 +77,7 @@ impl Guard {
             Some(until) => {
                 self.actions.push_back(Action::ShowDeadline { term: grant.term, until });
                 self.actions.push_back(Action::Answer(Answer::Extended { until }));
-                self.tree.may_be_looked_at = true;
+                self.may_look = true;
             }
             // While processes are being killed, the report of the run's end is the answer.
             None if self.run.is_some() => {}

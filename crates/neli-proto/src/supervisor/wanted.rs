@@ -81,8 +81,8 @@ impl Supervisor {
         if is_given && state != WantedState::Kill {
             self.extend(now, grant);
         }
-        if changes && state == (WantedState::Hold { waits: true }) {
-            self.wait(now);
+        if changes && state == (WantedState::Hold { waits: true }) && matches!(self.job, Job::Held { .. }) {
+            self.set_report(JobState::Restarting, None, now);
         } else if changes && let WantedState::RunOnce { id, window, attempt } = state {
             self.run_once(now, id, (window, attempt));
         }
@@ -124,12 +124,6 @@ impl Supervisor {
                 self.note(Note::Settling { term: self.noted_term(), delay });
             }
             self.start_run_if_due(now);
-        }
-    }
-
-    fn wait(&mut self, now: Time) {
-        if let Job::Held { .. } = self.job {
-            self.set_report(JobState::Restarting, None, now);
         }
     }
 
