@@ -71,7 +71,7 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R3: any record of the same kind by this member counts as the echo, with any `seq`",
         edits: &[
             edit("= &self.state && ‹claim.seq == Some(claiming.seq)›", "true"),
-            edit("= &self.state && ‹seq == Some(claiming.seq)›", "true"),
+            edit("State::Claiming(claiming) if ‹seq == Some(claiming.seq)›", "true"),
             edit(
                 "self.in_flight.iter().position(|(sent, _)| Some(*sent) == seq)",
                 "self.in_flight.len().checked_sub(1)",

@@ -70,20 +70,12 @@ pub struct Candidate {
 /// R0: whether the topic may carry an election. If it may not, the node tells the candidate to stand down.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Judgement {
-    /// The topic has not been judged yet.
-    Awaited {
-        /// Whether a claim was made. Before the check has finished, no second one is made.
-        claimed: bool,
-    },
+    /// The topic has not been judged yet, and no claim was made.
+    Awaited,
+    /// A claim was made before the topic was judged. Before the check has finished, no second one is made.
+    AwaitedAfterClaim,
     /// The topic may carry an election.
     Fit,
-}
-
-impl Judgement {
-    /// The topic has not been checked, and no claim was made.
-    const fn awaited() -> Self {
-        Self::Awaited { claimed: false }
-    }
 }
 
 impl Candidate {
@@ -137,7 +129,11 @@ impl Candidate {
             Event::ReadHello { offset, hello } => self.read_others(now, offset, offset, Some(*hello)),
             Event::Revoked => self.revoked(now),
             Event::AssignmentChanged(assignment) => self.election.stand(assignment),
-            Event::TopicIdentified { asked, identity } => self.identified(now, asked, identity),
+            Event::TopicIdentified { asked, identity } => {
+                if self.election.identified(asked, identity).is_err() {
+                    self.history_cut(now);
+                }
+            }
             Event::TopicJudged { cut_is_harmless, gaps_are_markers } => {
                 self.topic_judged(now, cut_is_harmless, gaps_are_markers);
             }
@@ -316,13 +312,7 @@ impl Candidate {
     /// The other candidates known by their hellos, without the leader.
     fn standbys(&self, now: Time) -> Vec<OtherCandidate> {
         let leader = self.election.leader();
-        let others = self.election.precedence.others(now).filter(|(member, ..)| Some(*member) != leader);
-        let other = others.map(|(member, name, received)| OtherCandidate {
-            member: member.clone(),
-            name: name.map(Into::into),
-            age: now.since(received),
-        });
-        other.collect()
+        self.election.precedence.others(now).filter(|other| Some(&other.member) != leader).collect()
     }
 
     /// The end of its own lease, while it holds one.
@@ -338,7 +328,7 @@ impl Candidate {
             None
         } else if cooling_off.is_some() {
             *cooling_off
-        } else if *judgement == (Judgement::Awaited { claimed: true }) {
+        } else if *judgement == Judgement::AwaitedAfterClaim {
             None
         } else if listener.is_vacant() {
             self.election.claim_due(not_before)

@@ -51,10 +51,6 @@ struct Log {
 }
 
 impl Log {
-    const fn unknown(now: Time) -> Self {
-        Self { start: 0, known_end: (now, 0), asking_since: now }
-    }
-
     /// Notes that the log ends at `end`, as of a time not before `asked`. Returns the end that was known when the question was asked, if that
     /// is above this one; then this one counts as known only if `listening_begins`. Two answers to questions that were asked at the same time
     /// have no order.
@@ -161,7 +157,7 @@ impl Listener {
         Self {
             journal: Journal::read_from(0, Origin::Middle),
             stage: Stage::Asking,
-            log: Log::unknown(now),
+            log: Log { start: 0, known_end: (now, 0), asking_since: now },
             reading: Reading::awaited(now, first_span),
             heard: Heard::nothing_since(Time::ZERO),
             first_end: None,
@@ -189,7 +185,8 @@ impl Listener {
         self.cut_is_harmless = false;
         self.journal = Journal::read_from(0, Origin::Middle);
         self.log.known_end = (now, 0);
-        self.overlaps.forget();
+        // Later terms may begin from offset 0 again.
+        (self.overlaps.last, self.overlaps.yields_since) = (None, None);
         self.ask_anew(now);
     }
 
@@ -613,13 +610,6 @@ struct Overlaps {
     last: Option<(Offset, Time)>,
     /// When the leader began to yield.
     yields_since: Option<Time>,
-}
-
-impl Overlaps {
-    /// Forgets the overlap, because later terms may begin from offset 0 again.
-    const fn forget(&mut self) {
-        (self.last, self.yields_since) = (None, None);
-    }
 }
 
 impl Listener {

@@ -7,6 +7,7 @@ use core::time::Duration;
 use crate::hello::Hello;
 use crate::listener::Predecessor;
 use crate::record::MemberId;
+use crate::status::OtherCandidate;
 use crate::time::Time;
 use crate::timings::{Elector, PATIENCE, Patience};
 
@@ -218,10 +219,14 @@ impl Precedence {
         u32::try_from(standbys).unwrap_or(u32::MAX)
     }
 
-    /// The other candidates that are known by their hellos: member id, name, and when the last hello was read.
-    pub(crate) fn others(&self, now: Time) -> impl Iterator<Item = (&MemberId, Option<&str>, Time)> {
+    /// The other candidates that are known by their hellos.
+    pub(crate) fn others(&self, now: Time) -> impl Iterator<Item = OtherCandidate> {
         let held = self.received.iter().filter(move |(_, received)| received.holds(now));
-        held.map(|(member, received)| (member, received.name.as_deref(), received.at))
+        let other = move |(member, received): (&MemberId, &ReceivedHello)| {
+            let (member, name) = (member.clone(), received.name.clone());
+            OtherCandidate { member, name, age: now.since(received.at) }
+        };
+        held.map(other)
     }
 
     /// The name of another candidate in its last hello, or its id.

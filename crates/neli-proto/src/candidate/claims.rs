@@ -26,20 +26,12 @@ const WAIT_FOR_KAFKA: Duration = Duration::from_secs(5);
 /// librdkafka may need this time to notice a dead connection and continue reading.
 const READER_RECOVERS: Duration = Duration::from_secs(5);
 
-/// The random part of a claim's delay.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Draw {
-    /// The vacancy or silence for which it was drawn.
-    since: Time,
-    /// The drawn share of the span, in parts of a second: a later assignment may widen the span.
-    share: Duration,
-}
-
 /// What delays or forbids the next claim.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct NextClaim {
-    /// The random part of its delay, drawn once for each vacancy.
-    pub(super) draw: Option<Draw>,
+    /// The vacancy or silence for which the random part of its delay was drawn, and the drawn share of the span, in parts of a second: a later
+    /// assignment may widen the span.
+    pub(super) draw: Option<(Time, Duration)>,
     /// The last one was not read back within its lease, and no record has been read since: Kafka does not answer.
     pub(super) is_unanswered: bool,
     /// When there is a new attempt, if Kafka has refused the last one.
@@ -79,7 +71,7 @@ impl Election {
 
     /// When the claim is due (R2); `None` if that is unknown, or if it is never due.
     pub(super) fn claim_due(&self, not_before: Time) -> Option<Time> {
-        let has_claimed_unjudged = self.judgement == Judgement::Awaited { claimed: true };
+        let has_claimed_unjudged = self.judgement == Judgement::AwaitedAfterClaim;
         let is_barred = self.may_not_claim() || self.cooling_off.is_some() || self.leaving.is_some();
         if has_claimed_unjudged || is_barred {
             return None;
@@ -93,8 +85,8 @@ impl Election {
             return None;
         }
         let delay = self.claim_delay(claim_window.since, claim_window.predecessor)?;
-        let draw = self.next_claim.draw?;
-        let due = claim_window.since + delay.fixed + delay.random.mul_f64(draw.share.as_secs_f64());
+        let (_, share) = self.next_claim.draw?;
+        let due = claim_window.since + delay.fixed + delay.random.mul_f64(share.as_secs_f64());
         self.beside_roles.claim_due(due.max(not_before))
     }
 
@@ -150,10 +142,10 @@ impl Election {
             self.next_claim.draw = None;
             return;
         };
-        if self.next_claim.draw.is_none_or(|draw| draw.since != claim_window.since) {
+        if self.next_claim.draw.is_none_or(|(since, _)| since != claim_window.since) {
             let may_claim = self.claim_delay(now, claim_window.predecessor).is_some();
             let share = self.random.up_to(Duration::from_secs(1));
-            self.next_claim.draw = may_claim.then_some(Draw { since: claim_window.since, share });
+            self.next_claim.draw = may_claim.then_some((claim_window.since, share));
         }
     }
 
@@ -255,18 +247,10 @@ impl Election {
 /// A candidate that has lost its own last lead waits this many times as long, since it may lose the next one too.
 const AFTER_LOSS: u32 = 10;
 
-/// A leader of lower priority.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Preemption {
-    term: Offset,
-    /// When to ask it to resign.
-    asks_at: Time,
-}
-
 impl Election {
     /// When to ask a leader of lower priority to resign.
     pub(super) fn preempts_at(&self) -> Option<Time> {
-        self.preemption.map(|preemption| preemption.asks_at)
+        self.preemption.map(|(_, asks_at)| asks_at)
     }
 
     /// Notes a leader of lower priority, and asks it to resign when the time of `--preempt` has passed. Asks again after each further such time,
@@ -276,10 +260,10 @@ impl Election {
             self.preemption = None;
             return;
         };
-        let is_known = self.preemption.is_some_and(|preemption| preemption.term == term);
+        let is_known = self.preemption.is_some_and(|(known, _)| known == term);
         let asks_now = is_known && self.preempts_at().is_some_and(|at| now >= at);
         if asks_now || !is_known {
-            self.preemption = Some(Preemption { term, asks_at: now + after });
+            self.preemption = Some((term, now + after));
         }
         if asks_now {
             self.ask_to_resign(term, priority);

@@ -5,7 +5,7 @@ use alloc::collections::{BTreeSet, VecDeque};
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
-use super::claims::{NextClaim, Preemption};
+use super::claims::NextClaim;
 use super::identifying::KnownTopic;
 use super::membership::Membership;
 use super::spreading::BesideRoles;
@@ -45,8 +45,8 @@ pub(super) struct Election {
     pub(super) suspending: bool,
     /// After standing down: the candidate claims nothing before this time, or before another candidate's claim has been effective (R7).
     pub(super) cooling_off: Option<Time>,
-    /// A leader of lower priority, and when it is asked to resign.
-    pub(super) preemption: Option<Preemption>,
+    /// The term of a leader of lower priority, and when that one is asked to resign.
+    pub(super) preemption: Option<(Offset, Time)>,
     /// Its own last lead was lost, so it waits longer before it preempts another.
     pub(super) has_lost_lead: bool,
     /// The processes with many roles in its group, if its own has no roles.
@@ -85,7 +85,7 @@ impl Election {
             listener: Listener::asking(now, first_span).with_overlap(overlaps),
             topic: KnownTopic::default(),
             seq: 0,
-            judgement: Judgement::awaited(),
+            judgement: Judgement::Awaited,
             highest_term: -1,
             leaving: None,
             suspending: false,
@@ -246,7 +246,7 @@ impl Election {
         // Terms may start from 0 again.
         self.highest_term = -1;
         // Until the new topic is judged too, at most one claim is written to it.
-        self.judgement = Judgement::awaited();
+        self.judgement = Judgement::Awaited;
         self.next_hello = None;
         self.beside_roles = BesideRoles::default();
         self.actions.extend([

@@ -141,10 +141,7 @@ impl Election {
     }
 
     fn claims_only_when_assigned(&self) -> bool {
-        match self.timings.elector() {
-            Elector::Group(Patience::Never) => true,
-            Elector::Group(Patience::For(_)) | Elector::Log => false,
-        }
+        self.timings.elector() == Elector::Group(Patience::Never)
     }
 
     /// Reports the unused partitions once, if a revocation would end a lead otherwise.

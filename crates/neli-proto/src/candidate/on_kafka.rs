@@ -15,7 +15,6 @@ use crate::precedence::Assignment;
 use crate::record::{Body, MemberId, Offset, Record, What, Why};
 use crate::supervisor::Loss;
 use crate::time::Time;
-use crate::topic::TopicIdentity;
 
 impl Candidate {
     // ---- the log and the topic ------------------------------------------------------------------------------------------
@@ -84,13 +83,6 @@ impl Candidate {
     fn drop_unjudged(&mut self, now: Time) {
         self.election.ask_anew(now);
         self.become_standby(now);
-    }
-
-    /// Handles an answer about the topic's id to the question that was asked at `asked`.
-    pub(super) fn identified(&mut self, now: Time, asked: Time, identity: TopicIdentity) {
-        if self.election.identified(asked, identity).is_err() {
-            self.history_cut(now);
-        }
     }
 
     // ---- the group ------------------------------------------------------------------------------------------------------
@@ -235,8 +227,8 @@ impl Candidate {
                 if let Some(claim) = OwnClaim::read_back(&self.election.hello.member, offset, record, verdict) {
                     self.election.beside_roles.introduced(now, offset);
                     self.own_claim_effective(now, claim);
-                } else {
-                    self.own_claim_void(now, seq);
+                } else if matches!(&self.state, State::Claiming(claiming) if seq == Some(claiming.seq)) {
+                    self.claim_was_void(now);
                 }
             }
             Body::Release { term, .. } => {
@@ -277,14 +269,6 @@ impl Candidate {
             self.become_leader(now, claim, sent);
         } else {
             self.become_awaiting(claim, sent);
-        }
-    }
-
-    fn own_claim_void(&mut self, now: Time, seq: Option<u64>) {
-        if let State::Claiming(claiming) = &self.state
-            && seq == Some(claiming.seq)
-        {
-            self.claim_was_void(now);
         }
     }
 

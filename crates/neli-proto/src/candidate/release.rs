@@ -98,12 +98,6 @@ impl Releasing {
         releasing
     }
 
-    /// Writes once, without waiting for the delivery, that the job of a term was alive after its lease's end. Another candidate may have
-    /// led by then, so the release is void. It is for operators, who would otherwise find the broken guarantee only in this machine's log.
-    pub(super) fn tell_lateness(election: &mut Election, now: Time, nothing_runs: NothingRuns, why: Why, end: End) {
-        Self::begin(election, now, nothing_runs, (why, end), now);
-    }
-
     pub(super) fn due(&self) -> Time {
         self.again_at.map_or(self.gives_up_at, |again| again.min(self.gives_up_at))
     }

@@ -166,8 +166,8 @@ impl Candidate {
         let lease_ms = election.lease_ms();
         let overlap = election.overlap_of_claim();
         election.send(seq, Body::Claim { after, lease_ms, overlap });
-        if let Judgement::Awaited { claimed } = &mut election.judgement {
-            *claimed = true;
+        if election.judgement == Judgement::Awaited {
+            election.judgement = Judgement::AwaitedAfterClaim;
         }
         // If Kafka does not answer, that was reported, and there is a new attempt each lease.
         if !election.next_claim.is_unanswered {
@@ -270,7 +270,9 @@ impl Candidate {
         }
         if late.is_some() && !is_cut && election.superseded(proof.term()).is_some() {
             let end = End { exit, late, once: None, overlapped_by: None };
-            Releasing::tell_lateness(election, now, NothingRuns::NothingLeft(proof), why, end);
+            // Sent once, without waiting for the delivery. Another candidate may have led by then, so the release is void. It is for operators, who
+            // would otherwise find the broken guarantee only in this machine's log.
+            Releasing::begin(election, now, NothingRuns::NothingLeft(proof), (why, end), now);
         }
         election.say_hello_after_lead(now);
         election.ask_anew(now);
