@@ -107,27 +107,22 @@ pub struct Judgement {
 ///
 /// The log may lose records that a lease depends on.
 pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement, RefusedSetting> {
-    let Ok(settings) = &facts.settings else {
-        return Ok(Judgement { cut_is_harmless: false, gaps_are_markers: false, risks: risks(facts, place) });
-    };
-    if let Some(refusal) = refusals(settings).into_iter().next() {
+    let settings = facts.settings.as_ref().ok();
+    if let Some(refusal) = settings.and_then(|settings| refusals(settings).into_iter().next()) {
         return Err(refusal);
     }
-    let gaps_are_markers = settings.cleanup_policy.is_some();
-    Ok(Judgement { cut_is_harmless: settings.keep_recent_records(), gaps_are_markers, risks: risks(facts, place) })
+    let cut_is_harmless = settings.is_some_and(TopicSettings::keep_recent_records);
+    let gaps_are_markers = settings.is_some_and(|settings| settings.cleanup_policy.is_some());
+    Ok(Judgement { cut_is_harmless, gaps_are_markers, risks: risks(facts, place) })
 }
 
 /// The settings for which a topic is refused, each with its value and the right value.
 pub fn refusals(settings: &TopicSettings) -> Vec<RefusedSetting> {
-    let mut refusals = Vec::new();
-    if let Some(policy) = settings.cleanup_policy.as_deref().filter(|policy| *policy != "delete") {
-        refusals.push(RefusedSetting::CleanupPolicy(policy.to_owned()));
-    }
+    let policy = settings.cleanup_policy.clone().filter(|policy| policy != "delete");
     let least = i64::try_from(LEAST_RETENTION.as_millis()).unwrap_or(i64::MAX);
-    if let Some(retention) = settings.retention_ms.filter(|retention| *retention != -1 && *retention < least) {
-        refusals.push(RefusedSetting::RetentionMs(retention));
-    }
-    refusals
+    let retention = settings.retention_ms.filter(|retention| *retention != -1 && *retention < least);
+    let policy = policy.map(RefusedSetting::CleanupPolicy);
+    policy.into_iter().chain(retention.map(RefusedSetting::RetentionMs)).collect()
 }
 
 /// The risks that apply to a topic.
@@ -136,21 +131,12 @@ pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
         Ok(settings) => settings,
         Err(reason) => return unread(facts, reason, place),
     };
-    let mut risks = Vec::new();
-    if let Some(clock) = settings.timestamp_type.as_deref().filter(|clock| *clock != "LogAppendTime") {
-        risks.push(Risk::TimestampType(clock.to_owned()));
-    }
-    if let Some(bytes) = settings.retention_bytes.filter(|bytes| *bytes != -1) {
-        risks.push(Risk::RetentionBytes(bytes));
-    }
-    if settings.unclean_leader_election == Some(true) {
-        risks.push(Risk::UncleanLeaderElection);
-    }
+    let clock = settings.timestamp_type.clone().filter(|clock| clock != "LogAppendTime");
+    let mut risks = Vec::from_iter(clock.map(Risk::TimestampType));
+    risks.extend(settings.retention_bytes.filter(|bytes| *bytes != -1).map(Risk::RetentionBytes));
+    risks.extend(settings.unclean_leader_election.filter(|is_on| *is_on).map(|_| Risk::UncleanLeaderElection));
     risks.extend(replication_risk(&facts.layout, settings.min_insync_replicas, place));
-    let hidden = settings.hidden();
-    if !hidden.is_empty() {
-        risks.push(Risk::Hidden(hidden));
-    }
+    risks.extend(Some(settings.hidden()).filter(|hidden| !hidden.is_empty()).map(Risk::Hidden));
     risks
 }
 
@@ -178,21 +164,14 @@ pub fn judge_topic_of_facts(
     if let Some(policy) = policy.filter(|policy| !policy.split(',').any(|part| part.trim() == "compact")) {
         return Err(RefusedSetting::CleanupPolicyOfFacts(policy.to_owned()));
     }
-    let mut risks = Vec::new();
     let of = |wanted: Duration| i64::try_from(wanted.as_millis()).unwrap_or(i64::MAX);
     let wanted = of(retention);
     let forgets = policy.is_some_and(|policy| policy.contains("delete"));
-    if let Some(actual) = settings.retention_ms.filter(|actual| forgets && (0..wanted).contains(actual)) {
-        risks.push(Risk::RetentionOfFacts { actual, wanted });
-    }
-    if let Some((actual, wanted)) =
-        settings.min_compaction_lag_ms.zip(window.map(of)).filter(|(actual, wanted)| actual < wanted)
-    {
-        risks.push(Risk::CompactionLagOfFacts { actual, wanted });
-    }
-    if settings.unclean_leader_election == Some(true) {
-        risks.push(Risk::UncleanLeaderElectionOfFacts);
-    }
+    let retention = settings.retention_ms.filter(|actual| forgets && (0..wanted).contains(actual));
+    let mut risks = Vec::from_iter(retention.map(|actual| Risk::RetentionOfFacts { actual, wanted }));
+    let lag = settings.min_compaction_lag_ms.zip(window.map(of)).filter(|(actual, wanted)| actual < wanted);
+    risks.extend(lag.map(|(actual, wanted)| Risk::CompactionLagOfFacts { actual, wanted }));
+    risks.extend(settings.unclean_leader_election.filter(|is_on| *is_on).map(|_| Risk::UncleanLeaderElectionOfFacts));
     risks.extend(replication_risk(&facts.layout, settings.min_insync_replicas, place));
     Ok(risks)
 }
