@@ -24,8 +24,8 @@ const CLAIM_IS_SLOW: u32 = 30;
 /// The topic's identity, as far as it is known.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct KnownTopic {
-    /// The topic from which the journal is read.
-    name: TopicName,
+    /// The topic from which the journal is read; `Missing` as long as that is not known.
+    name: TopicIdentity,
     /// The time of the last question that was answered with this id.
     pub(super) confirmed: Option<Time>,
     /// The time of the last question that was requested.
@@ -38,25 +38,13 @@ pub(super) struct KnownTopic {
     before: Option<TopicId>,
 }
 
-/// The means by which a topic can be distinguished from another one of the same name.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-enum TopicName {
-    /// This id.
-    Id(TopicId),
-    /// It is not known yet.
-    #[default]
-    Unknown,
-    /// There is none: the broker has no ids for topics.
-    Unnamed,
-}
-
 impl KnownTopic {
     /// The state after a cut of the history: earlier answers may be about another topic.
     pub(super) fn after_cut(&self, now: Time) -> Self {
         let (name, before) = match self.name {
-            TopicName::Id(id) => (TopicName::Unknown, Some(id)),
+            TopicIdentity::Id(id) => (TopicIdentity::Missing, Some(id)),
             // A broker without ids has none for the new topic either.
-            TopicName::Unknown | TopicName::Unnamed => (self.name, self.before),
+            TopicIdentity::Missing | TopicIdentity::Unnamed => (self.name, self.before),
         };
         Self { name, before, valid_from: now, ..Self::default() }
     }
@@ -69,9 +57,9 @@ impl KnownTopic {
     /// Whether the topic was confirmed to be the same at `time` or later, as far as the broker has ids.
     pub(super) fn is_confirmed_since(&self, time: Time) -> bool {
         match self.name {
-            TopicName::Id(_) => self.confirmed.is_some_and(|at| at >= time),
-            TopicName::Unknown => false,
-            TopicName::Unnamed => true,
+            TopicIdentity::Id(_) => self.confirmed.is_some_and(|at| at >= time),
+            TopicIdentity::Missing => false,
+            TopicIdentity::Unnamed => true,
         }
     }
 }
@@ -95,23 +83,23 @@ impl Election {
         }
         self.listener.topic_found();
         match (identity, topic.name) {
-            (TopicIdentity::Id(id), TopicName::Id(known)) if id == known => {
+            (TopicIdentity::Id(id), TopicIdentity::Id(known)) if id == known => {
                 topic.confirmed = topic.confirmed.max(Some(asked));
             }
             // Records of the old topic don't apply to the new one.
-            (TopicIdentity::Id(_), TopicName::Id(_)) => {
-                topic.name = TopicName::Unknown;
+            (TopicIdentity::Id(_), TopicIdentity::Id(_)) => {
+                topic.name = TopicIdentity::Missing;
                 self.actions.push_back(Action::Note(Note::TopicRemade));
                 return Err(HistoryCut);
             }
-            (TopicIdentity::Id(id), TopicName::Unknown | TopicName::Unnamed) => {
-                (topic.name, topic.confirmed) = (TopicName::Id(id), Some(asked));
+            (TopicIdentity::Id(id), TopicIdentity::Missing | TopicIdentity::Unnamed) => {
+                (topic.name, topic.confirmed) = (TopicIdentity::Id(id), Some(asked));
                 if topic.before.take().is_some_and(|before| before != id) {
                     self.actions.push_back(Action::Note(Note::TopicRemade));
                 }
             }
-            (TopicIdentity::Unnamed, TopicName::Unknown) => {
-                topic.name = TopicName::Unnamed;
+            (TopicIdentity::Unnamed, TopicIdentity::Missing) => {
+                topic.name = TopicIdentity::Unnamed;
                 self.actions.push_back(Action::Note(Note::TopicUnnamed));
             }
             // If one broker has no ids and others have them, its answer confirms nothing.
@@ -128,12 +116,12 @@ impl Election {
     /// When to ask for the topic's id; `None` while a question is open, or if the broker has no ids.
     pub(super) fn identity_due(&self, state: &State) -> Option<Time> {
         let topic = &self.topic;
-        if topic.open || topic.name == TopicName::Unnamed || !self.listener.is_answered() {
+        if topic.open || topic.name == TopicIdentity::Unnamed || !self.listener.is_answered() {
             return None;
         }
         let lease = self.timings.lease;
         let not_before = |span: Duration| topic.asked.map(|asked| asked + span);
-        if topic.name == TopicName::Unknown || topic.asked.is_none() {
+        if topic.name == TopicIdentity::Missing || topic.asked.is_none() {
             // The first question is asked as soon as listening has begun.
             return Some(not_before(ASK_FOR_MISSING).unwrap_or(Time::ZERO));
         }
