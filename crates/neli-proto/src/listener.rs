@@ -35,8 +35,12 @@ pub struct Listener {
     cut_is_harmless: bool,
     /// Whether the history was cut or the topic was created again. Then an empty log proves nothing.
     pub(crate) history_cut: bool,
-    /// `--overlap`.
-    overlaps: Overlaps,
+    /// `--overlap`: whether this candidate uses it.
+    overlaps: bool,
+    /// The term that was overlapped last, and when the claim that overlaps it was received.
+    last_overlap: Option<(Offset, Time)>,
+    /// When the leader began to yield.
+    yields_since: Option<Time>,
 }
 
 /// The log as brokers have described it, and the question that is open.
@@ -166,7 +170,9 @@ impl Listener {
             vacant_since: None,
             cut_is_harmless: false,
             history_cut: false,
-            overlaps: Overlaps::default(),
+            overlaps: false,
+            last_overlap: None,
+            yields_since: None,
         }
     }
 
@@ -186,7 +192,7 @@ impl Listener {
         self.journal = Journal::read_from(0, Origin::Middle);
         self.log.known_end = (now, 0);
         // Later terms may begin from offset 0 again.
-        (self.overlaps.last, self.overlaps.yields_since) = (None, None);
+        (self.last_overlap, self.yields_since) = (None, None);
         self.ask_anew(now);
     }
 
@@ -601,35 +607,24 @@ pub fn silence(lease: Duration) -> Duration {
 
 // ---- --overlap: from when on another candidate may claim beside a leader that yields -------------------------------
 
-/// The facts about overlapping jobs in the records.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-struct Overlaps {
-    /// Whether this candidate uses `--overlap`.
-    is_wanted: bool,
-    /// The term that was overlapped last, and when the claim that overlaps it was received.
-    last: Option<(Offset, Time)>,
-    /// When the leader began to yield.
-    yields_since: Option<Time>,
-}
-
 impl Listener {
     /// Makes it the listener of a candidate with `--overlap`, if `is_wanted`.
     pub(crate) fn with_overlap(mut self, is_wanted: bool) -> Self {
-        self.overlaps.is_wanted = is_wanted;
+        self.overlaps = is_wanted;
         self
     }
 
     /// Notes the change by a record.
     fn note_overlap(&mut self, now: Time) {
         if let Some(term) = self.journal.earlier_job().term()
-            && self.overlaps.last.is_none_or(|(last, _)| last != term)
+            && self.last_overlap.is_none_or(|(last, _)| last != term)
         {
-            self.overlaps.last = Some((term, now));
+            self.last_overlap = Some((term, now));
         }
         if self.journal.led().is_some_and(|term| term.yields) {
-            self.overlaps.yields_since.get_or_insert(now);
+            self.yields_since.get_or_insert(now);
         } else {
-            self.overlaps.yields_since = None;
+            self.yields_since = None;
         }
     }
 
@@ -639,7 +634,7 @@ impl Listener {
         match self.journal.earlier_job() {
             EarlierJob::Gone => None,
             EarlierJob::Overlapped { lease, .. } => {
-                let received = self.overlaps.last.map_or(self.heard.last_record, |(_, received)| received);
+                let received = self.last_overlap.map_or(self.heard.last_record, |(_, received)| received);
                 Some(received + silence(*lease))
             }
             EarlierJob::Unknown => Some(self.heard.began + silence(LONGEST_LEASE)),
@@ -650,14 +645,14 @@ impl Listener {
     fn after_earlier_job(&self, since: Time) -> Time {
         let is_known = matches!(self.journal.earlier_job(), EarlierJob::Overlapped { .. });
         let is_decided = !matches!(self.journal.view(), View::Undecided(_));
-        let gone_at = self.earlier_job_gone_at().filter(|_| is_decided && (is_known || self.overlaps.is_wanted));
+        let gone_at = self.earlier_job_gone_at().filter(|_| is_decided && (is_known || self.overlaps));
         gone_at.map_or(since, |gone_at| since.max(gone_at))
     }
 
     /// From when on another candidate may claim beside a leader that yields (O2), if all records were read.
     fn overlap_window(&self) -> Option<ClaimWindow> {
         let term = self.journal.led()?;
-        let yields_since = self.overlaps.yields_since.filter(|_| self.overlaps.is_wanted)?;
+        let yields_since = self.yields_since.filter(|_| self.overlaps)?;
         let since = self.after_earlier_job(yields_since);
         // The topic's identity must be confirmed as for a silence, because the leader continues meanwhile and is not asked.
         let confirmed_from = yields_since.max(since - CONFIRMED_WITHIN);
