@@ -21,7 +21,7 @@ use crate::record::{Body, MemberId, Offset, Record, What, Why};
 use crate::restart;
 use crate::time::{Time, millis};
 use crate::timings::{LONGEST_LEASE, cool_off};
-use lost::{Lost, SideBySide};
+use lost::Lost;
 
 pub use election::{Election, Judged};
 pub use history::{Finding, Found, Gap, History, PastLeader, PastTerm, TermEnd};
@@ -146,7 +146,7 @@ impl Observer {
     ) -> (Verdict, Vec<Change>) {
         let before = core::mem::discriminant(self.journal.view());
         let term_before = self.journal.term();
-        let jobs_before = SideBySide::of(&self.journal);
+        let jobs_before = lost::side_by_side(&self.journal);
         let led_before = lost::leads(&self.journal, self.leader()).cloned();
         let released_before = self.last_term.release.as_ref().map(|release| release.term);
         // This uses the clock as it was known before this record, because the leader was reported by that clock until now.
@@ -176,7 +176,7 @@ impl Observer {
             }
             View::Led(_) | View::NeverLed | View::Undecided(_) => {}
         }
-        changes.extend(jobs_before.changes_to(&self.journal));
+        changes.extend(lost::changes_since(jobs_before, &self.journal));
         if let Some(leader) = led_before.as_ref().filter(|_| received.is_live)
             && lost::is_succeeded(leader, &self.journal, &changes)
         {

@@ -256,19 +256,9 @@ impl Election {
         let mut untold = |change: &Change| {
             let before = self.told;
             self.told = before.after(change);
-            match change {
-                Change::FellSilent(_) => before < Told::Silent,
-                Change::SilenceEnded { .. } => before > Told::Nothing,
-                Change::EarlierJobGone { .. }
-                | Change::Job(_)
-                | Change::LateBeat { .. }
-                | Change::Led
-                | Change::Missing
-                | Change::Overlapped { .. }
-                | Change::Released(_)
-                | Change::Requested { .. }
-                | Change::Yields => true,
-            }
+            let (falls, ends) =
+                (matches!(change, Change::FellSilent(_)), matches!(change, Change::SilenceEnded { .. }));
+            !(falls && before == Told::Silent || ends && before == Told::Nothing)
         };
         changes.into_iter().filter(|change| untold(change)).collect()
     }

@@ -100,33 +100,23 @@ pub(super) fn is_later(received: Receipt, last_record: Receipt, span: Duration) 
 
 // ---- `--overlap`: a leader that yields, and the earlier job that may run beside the leader's -----------------------
 
-/// The known state of both jobs before a record was read.
-pub(super) struct SideBySide {
-    /// The term whose leader yields.
-    yields: Option<Offset>,
-    /// The term whose job may run beside the leader's.
-    earlier: Option<Offset>,
+/// The term whose leader yields, and the term whose job may run beside the leader's.
+pub(super) fn side_by_side(journal: &Journal) -> [Option<Offset>; 2] {
+    [journal.led().filter(|term| term.yields).map(|term| term.offset), journal.earlier_job().term()]
 }
 
-impl SideBySide {
-    pub(super) fn of(journal: &Journal) -> Self {
-        let yields = journal.led().filter(|term| term.yields);
-        Self { yields: yields.map(|term| term.offset), earlier: journal.earlier_job().term() }
-    }
-
-    /// The changes since then: of the earlier job, and of the leader.
-    pub(super) fn changes_to(&self, journal: &Journal) -> impl Iterator<Item = Change> {
-        let now = Self::of(journal);
-        let of_job = match (journal.earlier_job(), self.earlier) {
-            (EarlierJob::Overlapped { term, name, lease, .. }, before) if before != Some(*term) => {
-                Some(Change::Overlapped { term: *term, name: name.clone(), lease: *lease })
-            }
-            (EarlierJob::Gone, Some(term)) => Some(Change::EarlierJobGone { term }),
-            (EarlierJob::Gone | EarlierJob::Overlapped { .. } | EarlierJob::Unknown, _) => None,
-        };
-        let yields = (now.yields.is_some() && now.yields != self.yields).then_some(Change::Yields);
-        of_job.into_iter().chain(yields)
-    }
+/// The changes since they were these: of the earlier job, and of the leader.
+pub(super) fn changes_since([yields, earlier]: [Option<Offset>; 2], journal: &Journal) -> impl Iterator<Item = Change> {
+    let [yields_now, _] = side_by_side(journal);
+    let of_job = match (journal.earlier_job(), earlier) {
+        (EarlierJob::Overlapped { term, name, lease, .. }, before) if before != Some(*term) => {
+            Some(Change::Overlapped { term: *term, name: name.clone(), lease: *lease })
+        }
+        (EarlierJob::Gone, Some(term)) => Some(Change::EarlierJobGone { term }),
+        (EarlierJob::Gone | EarlierJob::Overlapped { .. } | EarlierJob::Unknown, _) => None,
+    };
+    let yields = (yields_now.is_some() && yields_now != yields).then_some(Change::Yields);
+    of_job.into_iter().chain(yields)
 }
 
 #[cfg(test)]
