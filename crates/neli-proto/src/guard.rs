@@ -171,15 +171,9 @@ impl Guard {
                 let end = if is_killed { CommandEnd::Abandoned } else { end };
                 self.commands.ended(kind, end, &mut self.actions);
             }
-            Event::Executed => {
-                if let Some(run) = &mut self.run {
-                    run.executed(&mut self.actions);
-                }
-            }
+            Event::Executed => self.run.iter_mut().for_each(|run| run.executed(&mut self.actions)),
             Event::Killed(seen) => {
-                if let Some(run) = &mut self.run {
-                    run.killed(now, seen, self.supervisor.has_gone());
-                }
+                self.run.iter_mut().for_each(|run| run.killed(now, seen, self.supervisor.has_gone()));
             }
             Event::Learnt { begun } => self.look_at = now + now.since(begun) * LOOK_SHARE,
             Event::MainEnded { status } => {
@@ -190,9 +184,7 @@ impl Guard {
                 }
             }
             Event::MainStopped { signal } => {
-                if let Some(run) = &mut self.run {
-                    run.main_stopped(signal, &mut self.actions);
-                }
+                self.run.iter_mut().for_each(|run| run.main_stopped(signal, &mut self.actions));
             }
             Event::NotStarted { errno, at } => self.not_started(errno, at),
             Event::Ordered(order) => self.obey(now, &order),
@@ -245,9 +237,7 @@ impl Guard {
     fn not_started(&mut self, errno: i32, at: Step) {
         match at {
             Step::Exec | Step::InTime => {
-                if let Some(run) = &mut self.run {
-                    run.not_executed(errno, at, &mut self.actions);
-                }
+                self.run.iter_mut().for_each(|run| run.not_executed(errno, at, &mut self.actions));
             }
             Step::Fork | Step::Lease => {
                 self.run = None;

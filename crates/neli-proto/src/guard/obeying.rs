@@ -40,9 +40,7 @@ impl Guard {
                 }
             }
             Order::Signal { signal, to } => {
-                if let Some(run) = &mut self.run {
-                    run.signal(signal, to, &mut self.actions);
-                }
+                self.run.iter_mut().for_each(|run| run.signal(signal, to, &mut self.actions));
             }
             Order::Spawn { grant, run, attempt, window } => {
                 if let Some(until) = self.spawn(now, grant, run) {

@@ -342,9 +342,7 @@ impl Supervisor {
     pub fn handle_answer(&mut self, now: Time, answer: Answer) {
         match answer {
             Answer::Accepted { until } | Answer::Extended { until } => {
-                if let Some(watch) = &mut self.watch {
-                    watch.answered(until);
-                }
+                self.watch.iter_mut().for_each(|watch| watch.answered(until));
             }
             Answer::CommandsLeft => self.commands_left(now),
             Answer::Exited { status, ended_at, left, foreground } => {
@@ -366,11 +364,7 @@ impl Supervisor {
             }
             Answer::Started { pid } => self.started(now, number_of(pid).unwrap_or_default()),
             Answer::StartedUnseen { pid } => self.started_unseen(now, number_of(pid).unwrap_or_default()),
-            Answer::StillKilling => {
-                if let Some(watch) = &mut self.watch {
-                    watch.still_kills(now);
-                }
-            }
+            Answer::StillKilling => self.watch.iter_mut().for_each(|watch| watch.still_kills(now)),
             Answer::Stuck { pids } => {
                 self.stuck(Note::Stuck { pids: pids.into_iter().filter_map(number_of).collect() });
             }
