@@ -280,13 +280,8 @@ impl Once {
         let fact = fact.clone();
         let id = self.next_id();
         let fact = Fact { outcome, exit: Some(end.status), ran_ms, seq: id, ..fact };
-        let fact_recorded = Some(fact.clone());
-        self.learn(match outcome {
-            Outcome::Done => Facts { done: fact_recorded, ..Facts::default() },
-            Outcome::Failed | Outcome::Forgotten | Outcome::Running | Outcome::Skipped => {
-                Facts { attempt: fact_recorded, ..Facts::default() }
-            }
-        });
+        let [done, attempt] = [Outcome::Done, Outcome::Failed].map(|of| Some(fact.clone()).filter(|_| outcome == of));
+        self.learn(Facts { done, attempt, ..Facts::default() });
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
         self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None, leads: true };
     }
