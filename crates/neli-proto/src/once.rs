@@ -74,7 +74,7 @@ enum Phase {
     Reading { read: u32, term: Offset, until: Time },
     /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet. If it no longer `leads`, it claims nothing before
     /// that (K3).
-    Recording { id: u32, fact: Fact, again_at: Option<Time>, stop_by: Option<Time>, leads: bool },
+    Recording { sent: Sent, stop_by: Option<Time>, leads: bool },
     /// The outcome was recorded or given up; the term must be released, for this reason.
     Recorded { why: Option<Why>, is_acknowledged: bool },
     /// It does not lead, and may claim.
@@ -84,6 +84,15 @@ enum Phase {
     Leaving,
     /// `--schedule`: it leads and waits for the next window.
     Waiting { term: Offset },
+}
+
+/// A fact that was sent and is not acknowledged yet.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+struct Sent {
+    id: u32,
+    fact: Fact,
+    /// When it is sent again, if it was refused or not acknowledged in time.
+    again_at: Option<Time>,
 }
 
 impl Once {
@@ -118,10 +127,10 @@ impl Once {
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         if let Phase::Announcing { until, .. } | Phase::Reading { until, .. } = self.phase {
             Some(until)
-        } else if let Phase::Recording { again_at, stop_by, .. } = self.phase {
-            [again_at, stop_by].into_iter().flatten().min()
+        } else if let Phase::Recording { sent, stop_by, .. } = &self.phase {
+            [sent.again_at, *stop_by].into_iter().flatten().min()
         } else {
-            self.scheduled.as_ref().filter(|_| self.is_waiting()).and_then(Scheduled::poll_timeout)
+            self.scheduled.as_ref().filter(|_| self.is_waiting())?.skip.as_ref()?.again_at
         }
     }
 
@@ -132,14 +141,10 @@ impl Once {
                 self.late_answers += 1;
                 self.give_up(now);
             }
-        } else if let Phase::Recording { again_at, stop_by, .. } = self.phase {
-            if stop_by.is_some_and(|by| now >= by) {
-                self.finish(now, false);
-            } else if again_at.is_some_and(|at| now >= at) {
-                self.append_again();
-            }
-        } else if self.is_waiting() {
-            self.record_skip_again(now);
+        } else if matches!(self.phase, Phase::Recording { stop_by: Some(by), .. } if now >= by) {
+            self.finish(now, false);
+        } else if self.sent().and_then(|sent| sent.again_at).is_some_and(|at| now >= at) {
+            self.append_again();
         }
     }
 
@@ -196,7 +201,7 @@ impl Once {
             let unrecorded = unrecorded.take().filter(is_newest);
             self.learn(facts);
             if let Some(fact) = unrecorded {
-                self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None, leads: false };
+                self.phase = Phase::Recording { sent: Sent { id, fact, again_at: None }, stop_by: None, leads: false };
                 self.append_again();
             } else if !self.skip_if_settled() {
                 self.phase = Phase::StandingBy;
@@ -241,8 +246,8 @@ impl Once {
                 self.late_answers = 0;
                 self.phase = Phase::Running { fact: fact.clone() };
             }
-        } else if let Phase::Recording { id: awaited, .. } = self.phase {
-            if awaited == id {
+        } else if let Phase::Recording { sent, .. } = &self.phase {
+            if sent.id == id {
                 self.finish(now, true);
             }
         } else if self.is_waiting() {
@@ -257,15 +262,11 @@ impl Once {
                 self.trouble = Some(error);
                 self.give_up(now);
             }
-        } else if let Phase::Recording { id: awaited, again_at, fact, .. } = &mut self.phase {
-            if *awaited == id {
-                *again_at = Some(now + RETRY);
-                let outcome = fact.outcome;
-                self.look_after_topic(now);
-                self.note_if_not_recorded(now, outcome, error);
-            }
-        } else if self.is_waiting() {
-            self.skip_not_recorded(now, id, error);
+        } else if let Some(sent) = self.sent().filter(|sent| sent.id == id) {
+            sent.again_at = Some(now + RETRY);
+            let outcome = sent.fact.outcome;
+            self.look_after_topic(now);
+            self.note_if_not_recorded(now, outcome, error);
         }
     }
 
@@ -283,7 +284,8 @@ impl Once {
         let [done, attempt] = [Outcome::Done, Outcome::Failed].map(|of| Some(fact.clone()).filter(|_| outcome == of));
         self.learn(Facts { done, attempt, ..Facts::default() });
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
-        self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None, leads: true };
+        let sent = Sent { id, fact, again_at: None };
+        self.phase = Phase::Recording { sent, stop_by: None, leads: true };
     }
 
     /// Handles that no process of the job is left, and none will be started under the term. Returns the run, if the release must contain
@@ -291,7 +293,7 @@ impl Once {
     pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<KeyedRun> {
         self.term = None;
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
-        let unrecorded = if let Phase::Recording { fact, .. } = &self.phase { Some(fact.clone()) } else { None };
+        let unrecorded = if let Phase::Recording { sent, .. } = &self.phase { Some(sent.fact.clone()) } else { None };
         let is_skipped = self.phase == Phase::Leaving;
         if self.scheduled.is_some() && !(is_leaving && self.lacks_record()) {
             self.phase = Phase::StandingBy;
@@ -344,7 +346,9 @@ impl Once {
 
     /// Handles that the outcome was recorded (`is_acknowledged`) or given up.
     fn finish(&mut self, now: Time, is_acknowledged: bool) {
-        let Phase::Recording { fact: Fact { term, .. }, stop_by, leads, .. } = self.phase else { return };
+        let Phase::Recording { sent: Sent { fact: Fact { term, .. }, .. }, stop_by, leads } = self.phase else {
+            return;
+        };
         self.reported_at = None;
         if !leads {
             self.ask(None);
@@ -470,12 +474,22 @@ impl Once {
         }
     }
 
-    /// Sends an outcome that was not acknowledged again, with another number.
+    /// The outcome, or the fact about skipped windows, that is not acknowledged yet.
+    fn sent(&mut self) -> Option<&mut Sent> {
+        match (&mut self.phase, &mut self.scheduled) {
+            (Phase::Recording { sent, .. }, _) => Some(sent),
+            (Phase::Waiting { .. }, Some(scheduled)) => scheduled.skip.as_mut(),
+            _ => None,
+        }
+    }
+
+    /// Sends it again, with another number.
     fn append_again(&mut self) {
-        let next = self.next_id();
-        let Phase::Recording { again_at, fact, id, .. } = &mut self.phase else { return };
-        (*again_at, *id) = (None, next);
-        self.actions.push_back(Action::AppendFact { id: next, fact: fact.clone() });
+        let id = self.next_id();
+        let Some(sent) = self.sent() else { return };
+        (sent.again_at, sent.id) = (None, id);
+        let fact = sent.fact.clone();
+        self.actions.push_back(Action::AppendFact { id, fact });
     }
 
     /// Handles that a fact was not acknowledged, and is sent again under the same lead. After two leases the topic is looked for, too, because

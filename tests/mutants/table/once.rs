@@ -40,8 +40,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "once: the release neither waits for the outcome's acknowledgement nor contains the outcome",
         edits: &[
             edit(
-                "self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None, leads: true };",
-                "self.phase = Phase::Recording { id, fact, again_at: None, stop_by: None, leads: true };
+                "self.phase = Phase::Recording { sent, stop_by: None, leads: true };",
+                "self.phase = Phase::Recording { sent, stop_by: None, leads: true };
                 self.finish(Time::ZERO, true);",
             ),
             edit("self.scheduled.is_some() || run.key == self.policy.key", "run.key != self.policy.key"),

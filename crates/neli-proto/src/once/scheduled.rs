@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::mem;
 
-use super::{Action, Once, Phase, RETRY};
+use super::{Action, Once, Phase, Sent};
 use crate::fact::{Fact, Outcome, Place};
 use crate::note::Note;
 use crate::record::Offset;
@@ -15,27 +15,16 @@ use crate::time::{Span, Time, Window};
 pub(super) struct Scheduled {
     pub(super) schedule: Schedule,
     /// A fact that a window is over without a run, which is not recorded yet.
-    skip: Option<SkipToRecord>,
+    pub(super) skip: Option<Sent>,
     /// The start of the next window, as last reported; it is reported after that fact is recorded.
     told: Option<u64>,
     /// The key and the term of the last run in a release.
     released: Option<(Box<str>, Offset)>,
 }
 
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct SkipToRecord {
-    id: u32,
-    fact: Fact,
-    again_at: Option<Time>,
-}
-
 impl Scheduled {
     pub(super) fn new(catch_up: CatchUp) -> Self {
         Self { schedule: Schedule::new(catch_up), skip: None, told: None, released: None }
-    }
-
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.skip.as_ref()?.again_at
     }
 
     pub(super) fn released_elsewhere(&mut self, run: Fact) {
@@ -91,23 +80,12 @@ impl Once {
     }
 
     fn record_skip(&mut self, term: Offset, window: Window) {
-        let seq = self.next_id();
+        let (seq, id) = (self.next_id(), self.next_id());
         let fact = self.own_fact(seq, window.key, Outcome::Skipped, term);
-        self.append_skip(Fact { window: Some(window.span), ..fact });
-    }
-
-    fn append_skip(&mut self, fact: Fact) {
-        let id = self.next_id();
+        let fact = Fact { window: Some(window.span), ..fact };
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
         if let Some(scheduled) = &mut self.scheduled {
-            scheduled.skip = Some(SkipToRecord { id, fact, again_at: None });
-        }
-    }
-
-    pub(super) fn record_skip_again(&mut self, now: Time) {
-        let skip = self.scheduled.as_ref().and_then(|scheduled| scheduled.skip.as_ref());
-        if let Some(skip) = skip.filter(|skip| skip.again_at.is_some_and(|at| now >= at)) {
-            self.append_skip(skip.fact.clone());
+            scheduled.skip = Some(Sent { id, fact, again_at: None });
         }
     }
 
@@ -122,15 +100,6 @@ impl Once {
         let next = scheduled.schedule.waits_until_ms();
         if mem::replace(&mut scheduled.told, next) != next {
             self.actions.extend(next.map(|next_ms| Action::Note(Note::WindowAwaited { next_ms })));
-        }
-    }
-
-    pub(super) fn skip_not_recorded(&mut self, now: Time, id: u32, error: Box<str>) {
-        let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.as_mut());
-        if let Some(skip) = skip.filter(|skip| skip.id == id) {
-            skip.again_at = Some(now + RETRY);
-            self.look_after_topic(now);
-            self.note_if_not_recorded(now, Outcome::Skipped, error);
         }
     }
 
