@@ -20,7 +20,7 @@ use crate::role_set::RoleSet;
 use crate::time::Time;
 use crate::timings::TAKEN_WITHIN;
 use hand_over::{LastDelay, Role};
-use members::{Member, Members};
+use members::Members;
 
 pub use crate::action::RolesAction as Action;
 pub use crate::timings::PATIENCE;
@@ -121,7 +121,8 @@ impl Spread {
     pub fn new(now: Time, settings: Settings) -> Self {
         let Settings { member, roles, is_on, max_roles } = settings;
         let role = Role { since: now, ..Role::default() };
-        let members = Members::of_one(Member::new(member.clone(), max_roles));
+        let mut members = Members::default();
+        members.known(&member).max_roles = max_roles;
         let roles = alloc::vec![role; roles];
         let (not_before, changed_at) = (now, now);
         Self { member, is_on, max_roles, roles, members, not_before, changed_at, now, ..Self::default() }
@@ -151,7 +152,7 @@ impl Spread {
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     pub fn poll_timeout(&self) -> Option<Time> {
         let now = self.now;
-        let members = self.members.all().iter().filter_map(|member| member.changes_at(now));
+        let members = self.members.all.values().filter_map(|member| member.changes_at(now));
         let vacancies = self.roles.iter().filter_map(Role::stops_counting_at).filter(|at| *at > now);
         members.chain(vacancies).chain(self.hand_over_due()).min()
     }
@@ -217,7 +218,7 @@ impl Spread {
     /// Notes that another candidate, a leader, has just written a record.
     pub fn heard(&mut self, now: Time, member: &MemberId) {
         // Most records of leaders change nothing.
-        if self.members.by_id(member).is_some_and(|member| member.heard(now)) {
+        if self.members.all.get_mut(member).is_some_and(|member| member.heard(now)) {
             self.changed(now);
         }
     }

@@ -133,7 +133,7 @@ impl Spread {
 
     /// Notes whether the candidate took the role that was handed over to it.
     fn hand_over_ended(&mut self, now: Time, to: &MemberId, is_taken: bool) {
-        if let Some(member) = self.members.by_id(to) {
+        if let Some(member) = self.members.all.get_mut(to) {
             if is_taken {
                 member.not_taken = 0;
             } else {

@@ -1,6 +1,7 @@
 //! The candidates that can take roles: those that are alive according to their hellos and their leads.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -36,8 +37,9 @@ const SHORT_LIFE_COUNTS: Duration = Duration::from_secs(10 * 60);
 /// A candidate: this process or another.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Member {
-    pub(super) id: MemberId,
     name: Option<Box<str>>,
+    /// The number of this process's roles that it holds, as of the last plan.
+    pub(super) held: u32,
     /// When its first hello was read, if that was after this process began to read.
     came: Option<Time>,
     /// When its last hello was read; `None` if it is only known by its lead.
@@ -80,13 +82,9 @@ enum Absence {
 }
 
 impl Member {
-    pub(super) fn new(id: MemberId, max_roles: Option<u32>) -> Self {
-        Self { id, max_roles, ..Self::default() }
-    }
-
-    /// Whether it takes part while it holds `held` roles. A leader is alive even if its hellos are missing.
-    pub(super) fn is_there(&self, now: Time, held: u32) -> bool {
-        self.absence == Absence::None && (held > 0 || self.is_heard_within(now, HELLO_HOLDS))
+    /// Whether it takes part. A leader is alive even if its hellos are missing.
+    pub(super) fn is_there(&self, now: Time) -> bool {
+        self.absence == Absence::None && (self.held > 0 || self.is_heard_within(now, HELLO_HOLDS))
     }
 
     fn is_heard_within(&self, now: Time, span: Duration) -> bool {
@@ -213,47 +211,23 @@ impl Member {
     }
 }
 
-/// All known candidates, in the order of their ids.
+/// All known candidates.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members {
-    all: Vec<Member>,
+    pub(super) all: BTreeMap<MemberId, Member>,
     /// The names of processes that lived shortly, and when that was noticed.
     short_lives: Vec<(Box<str>, Time)>,
 }
 
 impl Members {
-    pub(super) fn of_one(member: Member) -> Self {
-        Self { all: [member].into(), short_lives: Vec::new() }
-    }
-
-    pub(super) fn all(&self) -> &[Member] {
-        &self.all
-    }
-
-    pub(super) fn index(&self, id: &MemberId) -> Option<usize> {
-        self.all.binary_search_by(|member| member.id.cmp(id)).ok()
-    }
-
-    pub(super) fn by_id(&mut self, id: &MemberId) -> Option<&mut Member> {
-        let index = self.index(id)?;
-        self.all.get_mut(index)
-    }
-
     /// The candidate with this id, which is added if it is unknown.
     pub(super) fn known(&mut self, id: &MemberId) -> &mut Member {
-        let at = match self.all.binary_search_by(|member| member.id.cmp(id)) {
-            Ok(at) => at,
-            Err(at) => {
-                self.all.insert(at, Member::new(id.clone(), None));
-                at
-            }
-        };
-        &mut self.all[at]
+        self.all.entry(id.clone()).or_default()
     }
 
     /// Notes that none of them is to have a role of this process.
     pub(super) fn want_none(&mut self) {
-        self.all.iter_mut().for_each(|member| member.wanted_since = None);
+        self.all.values_mut().for_each(|member| member.wanted_since = None);
     }
 
     /// Notes the name of a candidate whose hello was just written.
@@ -299,15 +273,15 @@ impl Members {
     /// Notes those that were asked for a sign of life and gave none in time.
     pub(super) fn note_unresponsive(&mut self, now: Time) {
         let unresponsive =
-            self.all.iter_mut().filter_map(|member| member.note_if_unresponsive(now).then(|| member.id.clone()));
-        let unresponsive: Vec<MemberId> = unresponsive.collect();
+            self.all.iter_mut().filter_map(|(id, member)| member.note_if_unresponsive(now).then_some(id));
+        let unresponsive: Vec<MemberId> = unresponsive.cloned().collect();
         for id in &unresponsive {
             self.died(now, id);
         }
     }
 
     fn died(&mut self, now: Time, id: &MemberId) {
-        let Some(member) = self.by_id(id).filter(|member| member.was_short_lived()) else { return };
+        let Some(member) = self.all.get_mut(id).filter(|member| member.was_short_lived()) else { return };
         // Each life counts once.
         if let Some(name) = member.name.take() {
             self.short_lives.retain(|(_, at)| now.since(*at) < SHORT_LIFE_COUNTS);
@@ -317,6 +291,6 @@ impl Members {
 
     /// Forgets candidates that left long ago, except those for which `is_needed` returns true.
     pub(super) fn forget_gone(&mut self, now: Time, is_needed: impl Fn(&MemberId) -> bool) {
-        self.all.retain(|member| !member.is_forgettable(now) || is_needed(&member.id));
+        self.all.retain(|id, member| !member.is_forgettable(now) || is_needed(id));
     }
 }

@@ -81,25 +81,25 @@ impl Spread {
 
     /// The living candidates, and the roles of each.
     fn count_candidates(&mut self, now: Time) -> Candidates {
-        let held = self.count_held(now);
+        self.count_held(now);
         let left: Vec<&Role> = self.roles.iter().filter(|role| role.holding == Holding::Done).collect();
         let count_left =
             |by: &dyn Fn(&Role) -> bool| u32::try_from(left.iter().filter(|role| by(role)).count()).unwrap_or(u32::MAX);
         let mut candidates = Candidates::default();
         // Roles are added at the end of a list, so the longest of the others has all of them.
         let mut beyond = 0;
-        for (member, &held) in self.members.all().iter().zip(&held) {
-            let is_own = member.id == self.member;
-            if !is_own && !member.is_there(now, held) {
+        for (id, member) in &self.members.all {
+            let is_own = *id == self.member;
+            if !is_own && !member.is_there(now) {
                 continue;
             }
             if is_own {
                 candidates.own = candidates.ids.len();
             }
-            candidates.ids.push(member.id.clone());
+            candidates.ids.push(id.clone());
             // Which of the others lead the roles that this process has left, or does not have, is not known here: each of them may.
-            let elsewhere = if is_own { 0 } else { count_left(&|role| role.may_be_held(&member.id)) };
-            let held = held.saturating_add(elsewhere).saturating_add(member.other_roles);
+            let elsewhere = if is_own { 0 } else { count_left(&|role| role.may_be_held(id)) };
+            let held = member.held.saturating_add(elsewhere).saturating_add(member.other_roles);
             beyond = beyond.max(member.other_roles);
             candidates.loads.held.push(held);
             candidates.loads.most.push(self.members.most(now, member, held, is_own));
@@ -114,21 +114,17 @@ impl Spread {
         candidates
     }
 
-    /// The number of roles of each known candidate, in the order of their ids. Every leader is known.
-    fn count_held(&mut self, now: Time) -> Vec<u32> {
+    /// Counts the roles of each known candidate. Every leader is known.
+    fn count_held(&mut self, now: Time) {
         let (own, roles) = (&self.member, &self.roles);
         self.members.forget_gone(now, |id| id == own || roles.iter().any(|role| role.leader() == Some(id)));
-        for leader in self.roles.iter().filter_map(Role::leader) {
-            self.members.known(leader);
-        }
-        let mut held = alloc::vec![0; self.members.all().len()];
-        for role in &self.roles {
-            let holder = if role.holding.is_own() { Some(&self.member) } else { role.leader() };
-            if let Some(index) = holder.and_then(|holder| self.members.index(holder)) {
-                held[index] += 1;
+        self.members.all.values_mut().for_each(|member| member.held = 0);
+        for role in roles {
+            let holder = if role.holding.is_own() { Some(own) } else { role.leader() };
+            if let Some(holder) = holder {
+                self.members.known(holder).held += 1;
             }
         }
-        held
     }
 
     /// Chooses a successor for each role that is vacant or whose holder has gone. A role keeps its present successor if possible, unless that one
