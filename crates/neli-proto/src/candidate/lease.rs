@@ -222,7 +222,8 @@ impl Leading {
     /// `--overlap`: this job, once the claim of `by_term` took effect over its term. If it was not asked to stop, it continues until the next
     /// leader's job runs, but at most for half of the time.
     pub(super) fn overlapped(&self, election: &mut Election, now: Time, by_term: Offset) -> Overlapped {
-        let (within, by) = (election.overlap(), election.leader_name());
+        let within = election.timings.overlap.unwrap_or_default();
+        let by = election.current_term().and_then(|current| current.name.clone());
         election.actions.push_back(Action::Note(Note::Overlapped { term: self.term, by_term, by, within }));
         let runs_on = self.stopping.is_none() && self.job.state == JobState::Running;
         Overlapped {

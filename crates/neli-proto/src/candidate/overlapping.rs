@@ -1,9 +1,6 @@
 //! `--overlap`: a leader that yields, a job that continues beside the next leader's, its fields in claims and beats, and candidates whose
 //! settings differ. From when on a candidate may claim beside a leader that yields, the listener knows.
 
-use alloc::boxed::Box;
-use core::time::Duration;
-
 use super::{Action, Candidate, Election};
 use crate::hello::Hello;
 use crate::journal::{Term, Verdict};
@@ -73,15 +70,6 @@ impl Election {
     /// The leader.
     pub(super) fn leader(&self) -> Option<&MemberId> {
         self.current_term().and_then(|term| term.member.as_ref())
-    }
-
-    pub(super) fn leader_name(&self) -> Option<Box<str>> {
-        self.current_term().and_then(|term| term.name.clone())
-    }
-
-    /// `--overlap`: for how long two jobs may run beside each other.
-    pub(super) fn overlap(&self) -> Duration {
-        self.timings.overlap.unwrap_or_default()
     }
 
     /// Whether the candidate uses `--overlap`.
