@@ -14,10 +14,9 @@ use crate::kafka::Request;
 use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
 use crate::reminder::INTERVAL;
-use crate::schedule::CatchUp;
+use crate::schedule::{CatchUp, Schedule};
 use crate::supervisor::{RunEnd, Wanted, WantedState};
 use crate::time::{Span, Time, Window, millis};
-use scheduled::Scheduled;
 
 mod scheduled;
 
@@ -44,7 +43,13 @@ pub(crate) struct Once {
     /// The term that is held, until nothing of its job is left.
     term: Option<Offset>,
     /// `--schedule`: the state of the schedule.
-    scheduled: Option<Scheduled>,
+    scheduled: Option<Schedule>,
+    /// A fact that a window is over without a run, which is not recorded yet.
+    sent_skip: Option<Sent>,
+    /// The start of the next window, as last reported; it is reported after that fact is recorded.
+    told: Option<u64>,
+    /// `--schedule`: the key and the term of the last run in a release.
+    released: Option<(Box<str>, Offset)>,
     phase: Phase,
     /// The number of the last reading or append.
     last_id: u32,
@@ -100,7 +105,7 @@ impl Once {
     pub(crate) fn new(policy: Policy, lease: Duration, member: MemberId, name: Option<Box<str>>) -> Self {
         let mut once = Self {
             shown: policy.window,
-            scheduled: policy.schedule.map(Scheduled::new),
+            scheduled: policy.schedule.map(Schedule::new),
             policy,
             lease,
             member,
@@ -130,7 +135,7 @@ impl Once {
         } else if let Phase::Recording { sent, stop_by, .. } = &self.phase {
             [sent.again_at, *stop_by].into_iter().flatten().min()
         } else {
-            self.scheduled.as_ref().filter(|_| self.is_waiting())?.skip.as_ref()?.again_at
+            self.sent_skip.as_ref().filter(|_| self.is_waiting())?.again_at
         }
     }
 
@@ -182,8 +187,8 @@ impl Once {
     pub(crate) fn window_shown(&mut self, now: Time, window: &Window) {
         self.shown = Some(window.span);
         let is_idle = matches!(self.phase, Phase::Waiting { .. });
-        if let Some(scheduled) = &mut self.scheduled {
-            scheduled.schedule.window_shown(window, is_idle);
+        if let Some(schedule) = &mut self.scheduled {
+            schedule.window_shown(window, is_idle);
             self.follow_schedule(now);
         }
     }
@@ -332,8 +337,9 @@ impl Once {
 
     /// Handles that this release is effective. The facts of the run are read before anything is claimed (K1).
     pub(crate) fn run_released(&mut self, fact: Fact) {
-        if let Some(scheduled) = &mut self.scheduled {
-            return scheduled.released_elsewhere(fact);
+        if self.scheduled.is_some() {
+            self.released = Some((fact.key, fact.term));
+            return;
         }
         if fact.outcome == Outcome::Done {
             self.learn(Facts { done: Some(fact), ..Facts::default() });
@@ -354,9 +360,9 @@ impl Once {
             self.ask(None);
         } else if self.scheduled.is_some() && stop_by.is_some() {
             self.phase = Phase::Recorded { why: None, is_acknowledged };
-        } else if let Some(scheduled) = &mut self.scheduled {
+        } else if let Some(schedule) = &mut self.scheduled {
             self.phase = Phase::Waiting { term };
-            scheduled.schedule.ended();
+            schedule.ended();
             self.follow_schedule(now);
         } else {
             let again = self.skip().is_none();
@@ -476,10 +482,11 @@ impl Once {
 
     /// The outcome, or the fact about skipped windows, that is not acknowledged yet.
     fn sent(&mut self) -> Option<&mut Sent> {
-        match (&mut self.phase, &mut self.scheduled) {
-            (Phase::Recording { sent, .. }, _) => Some(sent),
-            (Phase::Waiting { .. }, Some(scheduled)) => scheduled.skip.as_mut(),
-            _ => None,
+        let is_waiting = self.is_waiting();
+        if let Phase::Recording { sent, .. } = &mut self.phase {
+            Some(sent)
+        } else {
+            self.sent_skip.as_mut().filter(|_| is_waiting)
         }
     }
 

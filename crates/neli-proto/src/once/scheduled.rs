@@ -10,34 +10,6 @@ use crate::record::Offset;
 use crate::schedule::{CatchUp, Recorded, Schedule};
 use crate::time::{Span, Time, Window};
 
-/// The state of a schedule, besides that of a key's run.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Scheduled {
-    pub(super) schedule: Schedule,
-    /// A fact that a window is over without a run, which is not recorded yet.
-    pub(super) skip: Option<Sent>,
-    /// The start of the next window, as last reported; it is reported after that fact is recorded.
-    told: Option<u64>,
-    /// The key and the term of the last run in a release.
-    released: Option<(Box<str>, Offset)>,
-}
-
-impl Scheduled {
-    pub(super) fn new(catch_up: CatchUp) -> Self {
-        Self { schedule: Schedule::new(catch_up), skip: None, told: None, released: None }
-    }
-
-    pub(super) fn released_elsewhere(&mut self, run: Fact) {
-        self.released = Some((run.key, run.term));
-    }
-
-    /// Whether the last release that names a run names this one. After its window was forgotten it may have run again, in another term.
-    fn is_released(&self, run: &Fact) -> bool {
-        let is_named = |(key, term): &(Box<str>, Offset)| *key == run.key && (run.forgets == 0 || *term == run.term);
-        self.released.as_ref().is_some_and(is_named)
-    }
-}
-
 impl Once {
     /// Whether it leads and waits for the next window.
     pub(crate) const fn is_waiting(&self) -> bool {
@@ -46,7 +18,7 @@ impl Once {
 
     /// When the next window that may run begins, in milliseconds since 1970.
     pub(crate) fn next_window_ms(&self) -> Option<u64> {
-        self.scheduled.as_ref().and_then(|scheduled| scheduled.schedule.waits_until_ms())
+        self.scheduled.as_ref().and_then(Schedule::waits_until_ms)
     }
 
     /// Handles that the claim took effect, and the facts were read (S1).
@@ -56,21 +28,21 @@ impl Once {
         let unfinished = left.or_else(|| self.unfinished().cloned());
         self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact.into()))));
         let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
-        let Some(scheduled) = &mut self.scheduled else { return };
-        (scheduled.skip, scheduled.told) = (None, None);
-        scheduled.schedule.ask_for(forgotten);
-        scheduled.schedule.led(recorded, is_begun);
+        let Some(schedule) = &mut self.scheduled else { return };
+        (self.sent_skip, self.told) = (None, None);
+        schedule.ask_for(forgotten);
+        schedule.led(recorded, is_begun);
         self.follow_schedule(now);
     }
 
     pub(super) fn follow_schedule(&mut self, now: Time) {
-        let Some(scheduled) = &mut self.scheduled else { return };
-        let (notes, run, skipped) = scheduled.schedule.take_decisions();
+        let Some(schedule) = &mut self.scheduled else { return };
+        let (notes, run, skipped) = schedule.take_decisions();
         let Phase::Waiting { term } = self.phase else { return };
         self.actions.extend(notes.into_iter().map(Action::Note));
         if let Some(window) = run {
             // The fact of the new run replaces the fact of skipped windows (S3).
-            (scheduled.skip, scheduled.told) = (None, None);
+            (self.sent_skip, self.told) = (None, None);
             (self.policy.key, self.policy.window) = (window.key, Some(window.span));
             self.announce(now, term, self.end_of_wait(now));
         } else if let Some(window) = skipped {
@@ -84,27 +56,26 @@ impl Once {
         let fact = self.own_fact(seq, window.key, Outcome::Skipped, term);
         let fact = Fact { window: Some(window.span), ..fact };
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
-        if let Some(scheduled) = &mut self.scheduled {
-            scheduled.skip = Some(Sent { id, fact, again_at: None });
-        }
+        self.sent_skip = Some(Sent { id, fact, again_at: None });
     }
 
     pub(super) fn skip_recorded(&mut self, id: u32) {
-        let skip = self.scheduled.as_mut().and_then(|scheduled| scheduled.skip.take_if(|skip| skip.id == id));
+        let skip = self.sent_skip.take_if(|skip| skip.id == id);
         self.reported_at.take_if(|_| skip.is_some());
         self.note_waiting();
     }
 
     fn note_waiting(&mut self) {
-        let Some(scheduled) = self.scheduled.as_mut().filter(|scheduled| scheduled.skip.is_none()) else { return };
-        let next = scheduled.schedule.waits_until_ms();
-        if mem::replace(&mut scheduled.told, next) != next {
+        let next = self.next_window_ms();
+        if self.sent_skip.is_none() && mem::replace(&mut self.told, next) != next {
             self.actions.extend(next.map(|next_ms| Action::Note(Note::WindowAwaited { next_ms })));
         }
     }
 
+    /// Whether the last release that names a run names this one. After its window was forgotten it may have run again, in another term.
     fn is_released(&self, run: &Fact) -> bool {
-        self.scheduled.as_ref().is_some_and(|scheduled| scheduled.is_released(run))
+        let is_named = |(key, term): &(Box<str>, Offset)| *key == run.key && (run.forgets == 0 || *term == run.term);
+        self.released.as_ref().is_some_and(is_named)
     }
 
     /// The newest run, if it began and did not finish, and the present window is not caught up.
