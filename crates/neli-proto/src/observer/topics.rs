@@ -256,12 +256,12 @@ impl Topics {
         let read = self.by_name.get_mut(&past.name)?;
         let next = read.progress.next(partition)?;
         let judged = past.read(at, partition, record, (&mut read.topic, next));
-        if past.is_over() {
+        if past.behind.is_empty() {
             self.past_is_read(at);
             return None;
         }
         let (place, judged) = judged?;
-        let election = self.past.as_ref()?.topic().election(&place)?;
+        let election = self.past.as_ref()?.topic.election(&place)?;
         Some(JudgedRecord { judged, election, is_live: false })
     }
 
@@ -484,16 +484,6 @@ impl Past {
             first.take_past(partition, &mut self.topic);
         }
         judged.filter(|_| first.begin_of(partition).is_some_and(|from| record.offset < from))
-    }
-
-    /// Whether every partition has reached the first reading.
-    fn is_over(&self) -> bool {
-        self.behind.is_empty()
-    }
-
-    /// What was read.
-    const fn topic(&self) -> &Topic {
-        &self.topic
     }
 }
 
