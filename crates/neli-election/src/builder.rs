@@ -14,8 +14,7 @@ use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node;
 use neli_proto::record::MemberId;
-use neli_proto::restart::RestartPolicy;
-use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
+use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::timings::{
     self, Durations, LONGEST_LEASE, Patience, SHORTEST_LEASE, Timings, default_fence_warning,
     default_heartbeat_interval, heartbeat_intervals, kill_margin, longest_fence_warning,
@@ -442,13 +441,7 @@ fn node_settings(hello: Hello, timings: Timings, stop_timeout: Duration, create_
     node::Settings {
         hello,
         timings,
-        job: Policy {
-            settle: Duration::ZERO,
-            stop,
-            restart: RestartPolicy::default(),
-            on_loss: OnLoss::Standby,
-            health: None,
-        },
+        job: Policy { stop, ..Policy::default() },
         hooks: Vec::new(),
         accepts_remade_topic: create_topic,
         once: None,
