@@ -245,11 +245,8 @@ impl Listener {
         if fresh {
             self.frontier = offset + 1;
             self.heard.last_record = now;
-            let of_leader = body.is_some_and(|body| match body {
-                Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } => true,
-                Body::Request { .. } => false,
-            });
-            if verdict == Verdict::Effective && of_leader {
+            let of_operator = matches!(body, Some(Body::Request { .. }));
+            if verdict == Verdict::Effective && !of_operator {
                 self.heard.last_effective = now;
                 self.heard.of_another_leader |= !own;
             }
@@ -297,10 +294,7 @@ impl Listener {
 
     /// Whether the last question for the end offset has been answered.
     pub(crate) fn is_answered(&self) -> bool {
-        match self.stage {
-            Stage::Asking => false,
-            Stage::AskingFurtherBack | Stage::CaughtUp | Stage::Reading(_) => true,
-        }
+        self.stage != Stage::Asking
     }
 
     /// Since when the reading has been behind the log's known end.
@@ -310,10 +304,8 @@ impl Listener {
 
     /// Since when the reader has delivered no record although the log grows; `None` if there is a reason for it.
     pub fn stuck_since(&self) -> Option<Time> {
-        let is_reading = match self.stage {
-            Stage::Asking | Stage::AskingFurtherBack => false,
-            Stage::CaughtUp | Stage::Reading(_) => !self.reading.undecodable,
-        };
+        let is_asking = matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack);
+        let is_reading = !is_asking && !self.reading.undecodable;
         self.reading.behind_since.filter(|_| is_reading).map(|since| since.max(self.reading.last_progress))
     }
 

@@ -269,13 +269,8 @@ impl ManyRoles {
             return;
         }
         let Settings { hello, roles, elector, are_spread } = &mut self.settings;
-        let uses_group = match elector {
-            Elector::Group(Patience::Never) => true,
-            Elector::Group(Patience::For(_)) => {
-                usize::try_from(partitions).is_ok_and(|partitions| partitions == *roles)
-            }
-            Elector::Log => false,
-        };
+        let is_never = *elector == Elector::Group(Patience::Never);
+        let uses_group = is_never || *elector != Elector::Log && usize::try_from(partitions) == Ok(*roles);
         let (member, max_roles) = (hello.member.clone(), hello.max_roles);
         let settings = spread::Settings { member: member.clone(), roles: *roles, is_on: *are_spread, max_roles };
         let mut spread = Spread::new(now, settings);

@@ -170,10 +170,7 @@ impl Node {
 
     /// Why the job of the term that it holds must end in order, while it must.
     pub fn stops_for(&self) -> Option<Why> {
-        match self.candidate.wants()?.state {
-            WantedState::Stop { why, .. } => Some(why),
-            WantedState::Kill | WantedState::Hold { .. } | WantedState::Run | WantedState::RunOnce { .. } => None,
-        }
+        if let WantedState::Stop { why, .. } = self.candidate.wants()?.state { Some(why) } else { None }
     }
 
     /// The last released term, if no other term has begun.
