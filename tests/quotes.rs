@@ -11,7 +11,7 @@ use neli_run::cli::{self, validate};
 const QUOTING: &str = "docs/troubleshooting.md";
 
 /// Messages that say what they need, so the page has no row for them.
-const SAY_WHAT_TO_DO: [&str; 82] = [
+const SAY_WHAT_TO_DO: [&str; 83] = [
     "Kafka does not answer: …",
     "Kafka has not answered for …",
     "it is unknown who leads: …",
@@ -61,6 +61,7 @@ const SAY_WHAT_TO_DO: [&str; 82] = [
     "neli-run itself has used up its processor time …",
     "neli-run may not wait for its children …",
     "the job is stopped, because it used the terminal …",
+    "the job's main process is stopped (…), and this candidate keeps the lead: …",
     "the job was started and then killed, …",
     "the newest window that is recorded, …",
     "--group is given more than once: …",

@@ -76,6 +76,7 @@ pub(crate) fn assert_refused(mut run: Running, words: &[&str]) {
     assert!(words.iter().all(|word| message.contains(&word.to_lowercase())), "{words:?} are not in {message}");
     assert!(!message.contains("correct horse"), "no secret is shown");
     assert!(run.events("job_started").is_empty());
+    assert!(run.warnings_with("it tries again").is_empty(), "{run:?}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 use crate::access::Access;
 use crate::clock;
 use crate::election::{ElectionId, Elections};
+use crate::error_class::of_refused_append;
 use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
 use crate::facts::{FactsReader, FactsSettings, FactsTopic};
 use crate::group::Member;
@@ -219,9 +220,14 @@ impl Session {
             None => Err(ClientError("the topic is not known yet".to_owned())),
         };
         let Err(error) = done else { return true };
-        self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
+        self.not_handed_over(&error);
         self.tell(role, Event::Undelivered { seq: seq.unwrap_or_default(), may_be_in_log: false });
         false
+    }
+
+    /// Reports why a record could not be handed over, unless that is a missing right, which is refused.
+    fn not_handed_over(&mut self, ClientError(words): &ClientError) {
+        self.outputs.extend(of_refused_append(words).map(|error| SessionEvent::AppendRefused { error }));
     }
 
     /// How many partitions the topic has, once that is known.
@@ -347,7 +353,7 @@ impl Session {
     /// [`SessionEvent::AppendRefused`].
     pub(crate) fn say_hello(&mut self, hello: &Hello) {
         if let Err(error) = self.producer.say_hello(&hello.to_bytes()) {
-            self.outputs.push_back(SessionEvent::AppendRefused { error: error.to_string() });
+            self.not_handed_over(&error);
         } else if hello.leaves {
             self.last_hello_until = Some(clock::now() + LAST_HELLO_TAKES);
         }
