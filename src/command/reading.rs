@@ -13,7 +13,7 @@ use neli_kafka::{
 use neli_proto::candidate::Event;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{HistoryCut, LogBounds};
-use neli_proto::observer::{Progress, Topics};
+use neli_proto::observer::{Election, Observer, Progress, Topics};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -313,7 +313,7 @@ impl Reading {
         } else if let SessionEvent::Refused { error, .. } = event {
             bail!(error.clone());
         } else if let SessionEvent::Warning(warning) = event {
-            (self.tell)(warning);
+            (self.tell)(&format!("warning: {warning}"));
         } else if matches!(event, SessionEvent::Outage { .. }) && mem::take(&mut self.is_down) {
             // A first answer without an outage before it is not told.
             (self.tell)("Kafka answers again");
@@ -326,7 +326,7 @@ impl Reading {
 pub(super) struct Following {
     reader: TopicsReader,
     events: Receiver<TopicsEvent>,
-    bootstrap: String,
+    access: Access,
     /// When the next look at what no record shows is due; `None` while that is looked at.
     tick: Option<Time>,
 }
@@ -345,7 +345,7 @@ impl Following {
         let (sender, events) = channel(WAITING_OF_ALL);
         let reader = TopicsReader::start(access, named.into_iter().map(Box::from).collect(), is_meant, sender)
             .map_err(|error| anyhow!(error))?;
-        Ok(Self { reader, events, bootstrap: access.bootstrap.clone(), tick: None })
+        Ok(Self { reader, events, access: access.clone(), tick: None })
     }
 
     /// The next events; none at each second, when what no record shows is to be looked at.
@@ -375,7 +375,8 @@ impl Following {
         Ok(events)
     }
 
-    /// Reads all topics up to the ends that their logs have now. Returns why topics or partitions can't be read.
+    /// Reads all topics up to the ends that their logs have now, and for a moment longer if the timestamps are not reliable. Returns why topics or
+    /// partitions can't be read.
     ///
     /// # Errors
     ///
@@ -387,26 +388,28 @@ impl Following {
             if events.is_empty() {
                 break;
             }
-            for event in events {
-                let is_first_answer =
-                    matches!(event, TopicsEvent::Answered { .. }) && !mem::replace(&mut was_answered, true);
-                if let TopicsEvent::Read { reading, topic, partition, record } = event {
-                    drop(topics.read(read_at(), (reading, &topic), partition, &record));
-                    due = limit.due();
-                } else {
-                    pass_on(topics, read_at(), event)?;
-                    due = if is_first_answer { limit.due() } else { due };
-                }
+            let has_answer = events.iter().any(|event| matches!(event, TopicsEvent::Answered { .. }));
+            let has_record = events.iter().any(|event| matches!(event, TopicsEvent::Read { .. }));
+            if has_record || has_answer && !mem::replace(&mut was_answered, true) {
+                due = limit.due();
             }
-            self.perform(topics);
+            self.handle_all(topics, events)?;
         }
         if !was_answered {
-            bail!(NoAnswer(no_answer(&self.bootstrap, limit.timeout, topics.outage().map(|(_, why)| why))));
+            let why = topics.outage().map(|(_, why)| why);
+            bail!(NoAnswer(no_answer(&self.access.bootstrap, limit.timeout, why)));
         }
-        // Before the first record that is read live, the latest timestamp of all shows what time it is.
-        let latest_ms = topics.topics().filter_map(|(_, read)| read.topic().latest_ms()).max();
-        if let Some(ms) = latest_ms {
-            topics.topics_mut().for_each(|(_, topic)| topic.stamped(ms));
+        topics.note_latest();
+        if let Some(doubt) = observation::doubt(observers(topics), self.access.embedded.is_some()) {
+            let until = limit.due().min(clock::now() + doubt);
+            while observers(topics).any(|observer| observer.doubts_timestamps(read_at()).is_some()) {
+                let events = self.next_until(until).await?;
+                if events.is_empty() {
+                    break;
+                }
+                self.handle_all(topics, events)?;
+                topics.note_latest();
+            }
         }
         let within = spoken(limit.timeout);
         let unread = topics.topics().flat_map(|(name, read)| {
@@ -417,12 +420,28 @@ impl Following {
         Ok(unread.collect())
     }
 
+    fn handle_all(&self, topics: &mut Topics, events: Vec<TopicsEvent>) -> Result<()> {
+        for event in events {
+            if let TopicsEvent::Read { reading, topic, partition, record } = event {
+                drop(topics.read(read_at(), (reading, &topic), partition, &record));
+            } else {
+                pass_on(topics, read_at(), event)?;
+            }
+        }
+        self.perform(topics);
+        Ok(())
+    }
+
     /// Does what `topics` wants to be done.
     pub(super) fn perform(&self, topics: &mut Topics) {
         while let Some(action) = topics.poll_action() {
             self.reader.perform(action);
         }
     }
+}
+
+fn observers(topics: &Topics) -> impl Iterator<Item = &Observer> {
+    topics.topics().flat_map(|(_, read)| read.topic().elections()).map(Election::observer)
 }
 
 /// Passes on an event that is no record.
@@ -446,7 +465,7 @@ pub(super) fn to_be_told(topics: &Topics, event: &TopicsEvent) -> Option<String>
     if let TopicsEvent::Answered { .. } = event {
         topics.outage().map(|_| "Kafka answers again".to_owned())
     } else if let TopicsEvent::Down(why) = event {
-        topics.outage().is_none().then(|| format!("warning: {}", kafka_is_away(why)))
+        topics.outage().is_none().then(|| kafka_is_away(why))
     } else if let TopicsEvent::Warning(warning) = event {
         Some(format!("warning: {warning}"))
     } else {

@@ -97,7 +97,7 @@ struct Show {
 impl Show {
     async fn run(mut self, look: &Look) -> Result<()> {
         let limit = Limit::of_all(look.timeout);
-        let found = FoundElections::find(look, warn).await?;
+        let found = FoundElections::find(look, output::say).await?;
         let partitions: BTreeSet<i32> = found.elections.iter().map(|election| election.partition).collect();
         if let (Some(Beginning::Offset(offset)), 2..) = (self.from, partitions.len()) {
             found.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
@@ -106,7 +106,7 @@ impl Show {
             let first = first_shown(self.from, bounds);
             if has_election { bounds.start.max(first - RUN_UP) } else { bounds.last(FIRST_SPAN) }
         };
-        let reading = found.read(&look.access)?.telling(warn);
+        let reading = found.read(&look.access)?.telling(output::say);
         let mut observation = Observation::begin(reading, found, limit, from).await?;
         let bounds = observation.reading.bounds(limit).await?;
         self.begin(look.json, &observation.found, &bounds)?;
@@ -212,7 +212,7 @@ impl Show {
             && !observation.seen().any(|seen| seen.is_known())
             && !first.other_groups.is_empty()
         {
-            warn(&no_record(first.election, first.other_groups));
+            output::say(&format!("warning: {}", no_record(first.election, first.other_groups)));
         }
         self.is_live = true;
         observation.topic.caught_up();
@@ -225,10 +225,6 @@ impl Show {
             }
         });
     }
-}
-
-fn warn(line: &str) {
-    output::say(&format!("warning: {line}"));
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use crate::text::{span, spoken};
 
 /// What a command that goes on says when no broker answers, for this reason.
 pub(super) fn kafka_is_away(why: &str) -> String {
-    format!("Kafka does not answer, so it is unknown who leads: {why}; waiting")
+    format!("warning: Kafka does not answer, so it is unknown who leads: {why}; waiting")
 }
 
 /// What a command that waits for an election of this group says, if there is none yet.

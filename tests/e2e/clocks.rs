@@ -100,8 +100,10 @@ fn with_a_fast_clock_a_living_leader_does_not_count_as_silent() {
         Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", timestamp_type)]);
         let mut leader = election.candidate().lease("3s").start();
         election.await_witness(leader.await_lead());
-        let answer = ask_by_clock(&election, "3600", &["status", "--json"]);
-        assert_eq!((answer.json()["state"].as_str(), answer.status), (Some("led"), 0), "{answer:?}");
+        for command in ["status", "list"] {
+            let answer = ask_by_clock(&election, "3600", &[command, "--json"]);
+            assert_eq!((answer.json()["state"].as_str(), answer.status), (Some("led"), 0), "{answer:?}");
+        }
         let answer = ask_by_clock(&election, "3600", &["history", "--json", "--since", "10m"]);
         let term = answer.json();
         assert_eq!((term["end"].as_str(), term["to"].is_null()), (Some("leads"), true), "{answer:?}");
@@ -212,4 +214,6 @@ fn a_leader_that_is_not_heard_after_a_record_of_the_future_is_unknown() {
         assert!(answer.text.contains(why) || answer.errors.contains(why), "{words:?}: {answer:?}");
         assert_eq!(answer.status, 4, "{words:?}: {answer:?}");
     }
+    let answer = election.ask("list", &[]);
+    assert!(answer.text.contains(why), "{answer:?}");
 }

@@ -226,7 +226,8 @@ impl Observation {
     /// Reads on for a moment, if the timestamps don't tell whether the leaders are silent.
     async fn listen(&mut self, deadline: Time) -> Result<()> {
         self.topic.caught_up();
-        let Some(doubt) = self.doubt() else { return Ok(()) };
+        let observers = self.seen().map(|seen| seen.read.observer());
+        let Some(doubt) = doubt(observers, self.reading.is_embedded()) else { return Ok(()) };
         let until = deadline.min(clock::now() + doubt);
         while self.seen().any(|seen| seen.observer().doubts_timestamps(read_at()).is_some()) {
             if self.next(Some(until)).await?.is_none() {
@@ -236,22 +237,6 @@ impl Observation {
             self.topic.latest_ms().into_iter().for_each(|latest_ms| self.topic.stamped(latest_ms));
         }
         Ok(())
-    }
-
-    /// How long to listen before the timestamps of the leaders' records count, if they don't count yet; that is explained on a terminal.
-    fn doubt(&self) -> Option<Duration> {
-        // An embedded broker and all of its candidates have this machine's clock.
-        let is_sure = |observer: &Observer| {
-            self.reading.is_embedded()
-                && matches!(observer.leadership(read_at()), Leadership::Overdue { .. } | Leadership::Silent { .. })
-        };
-        let doubted = self.seen().map(|seen| seen.read.observer()).filter_map(|observer| {
-            let doubt = observer.doubts_timestamps(read_at())?;
-            (!is_sure(observer)).then_some((doubt, observer))
-        });
-        let (doubt, observer) = doubted.max_by_key(|(doubt, _)| *doubt)?;
-        say_doubt(observer, doubt);
-        Some(doubt)
     }
 
     /// Reads the claim of the only election's current term if it is before the records that were read: its time is the start of the lead.
@@ -276,6 +261,21 @@ impl Observation {
             }
         }
     }
+}
+
+/// How long to listen before the timestamps of the leaders' records count, if they don't count yet; that is explained on a terminal.
+pub(super) fn doubt<'a>(observers: impl Iterator<Item = &'a Observer>, is_embedded: bool) -> Option<Duration> {
+    // An embedded broker and all of its candidates have this machine's clock.
+    let is_sure = |observer: &Observer| {
+        is_embedded && matches!(observer.leadership(read_at()), Leadership::Overdue { .. } | Leadership::Silent { .. })
+    };
+    let doubted = observers.filter_map(|observer| {
+        let doubt = observer.doubts_timestamps(read_at())?;
+        (!is_sure(observer)).then_some((doubt, observer))
+    });
+    let (doubt, observer) = doubted.max_by_key(|(doubt, _)| *doubt)?;
+    say_doubt(observer, doubt);
+    Some(doubt)
 }
 
 /// Warns that the newest record of these elections lies in the future by this machine's clock, if so.

@@ -113,11 +113,8 @@ impl Topics {
                 }
             }
         }
-        let latest_ms = self.by_name.values().filter_map(|read| read.topic.latest_ms()).max();
+        self.note_latest();
         for topic in self.by_name.values_mut().map(|read| &mut read.topic) {
-            if let Some(latest_ms) = latest_ms {
-                topic.stamped(latest_ms);
-            }
             topic.elections_mut().for_each(|election| election.note_contact(true));
         }
         if self.past.as_mut().is_some_and(Past::stands_still) {
@@ -208,6 +205,14 @@ impl Topics {
         }
         read.note_progress();
         self.by_name.insert(name, read);
+    }
+
+    /// Tells all elections the latest timestamp of all topics: before the first record that is read live, it shows what time it is.
+    pub fn note_latest(&mut self) {
+        let latest_ms = self.by_name.values().filter_map(|read| read.topic.latest_ms()).max();
+        if let Some(latest_ms) = latest_ms {
+            self.by_name.values_mut().for_each(|read| read.topic.stamped(latest_ms));
+        }
     }
 
     /// Handles that no broker answers.
