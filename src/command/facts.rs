@@ -11,12 +11,14 @@ use neli_proto::leadership::{Leader, Leadership, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{History, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
+use serde_json::{Value, json};
 
 use crate::calendar::{Calendar, Edges, has_beginning, is_time};
 use crate::command::look::Look;
 use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
 use crate::exit::NoAnswer;
+use crate::report::json::run;
 use crate::text::{span, spoken};
 
 /// The fact about a key, or the newest window, that still counts.
@@ -55,7 +57,7 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
 }
 
 /// Whether the runner of a run may still lead: it does, or it is unknown who leads.
-pub(super) fn may_go_on(run: &Fact, current: Leadership<'_>) -> bool {
+fn may_go_on(run: &Fact, current: Leadership<'_>) -> bool {
     let is_its = |leader: &Leader| ran_in(run, leader.term, leader.member.as_ref());
     current.is_unknown() || current.may_lead().is_some_and(is_its)
 }
@@ -163,6 +165,20 @@ impl LastRun {
             Some(fact) if !counts => Self { fact, ..own },
             _ => own,
         }
+    }
+
+    /// Whether the run was begun, and its runner is gone.
+    pub(super) fn is_interrupted(&self, current: Leadership<'_>) -> bool {
+        self.fact.outcome == Outcome::Running && !may_go_on(&self.fact, current)
+    }
+
+    /// As docs/json.md describes it.
+    pub(super) fn json(&self, current: Leadership<'_>) -> Value {
+        let mut of_run = run(&self.fact);
+        if self.is_interrupted(current) {
+            of_run["outcome"] = json!("interrupted");
+        }
+        of_run
     }
 
     /// Takes the outcome of a run that is only recorded to have begun from the release of its term, if that names it: the facts could not be

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
-use neli_proto::fact::Outcome;
 use neli_proto::journal::{EarlierJob, View};
 use neli_proto::leadership::{Job, Leader, Leadership, ReadAt};
 use neli_proto::mapping::Mapping;
@@ -15,14 +14,14 @@ use serde_json::{Value, json};
 
 use crate::cli::parsed_args::{self, ParsedArgs};
 use crate::cli::validate::validate_key;
-use crate::command::facts::{LastRun, last_run, may_go_on};
+use crate::command::facts::{LastRun, last_run};
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, FoundElections, Observation, Seen, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, led_of, named, with_room};
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence, state};
-use crate::report::json::{election, ended, joined, leaders_hello, member, release, run, runs, standbys};
+use crate::report::json::{election, ended, joined, leaders_hello, member, release, runs, standbys};
 use crate::text::{self, one_line, span, spoken, timestamp};
 
 mod claimable;
@@ -242,7 +241,7 @@ impl Snapshot<'_> {
         }
         self.overlap(&mut page);
         if let Some(run) = self.last_run {
-            let is_left = run.fact.outcome == Outcome::Running && !may_go_on(&run.fact, self.leadership);
+            let is_left = run.is_interrupted(self.leadership);
             for (at, (label, text)) in run.rows(self.at.wall_ms).into_iter().enumerate() {
                 page.row(label, &if at == 0 && is_left { format!("{text}; its runner is gone") } else { text });
             }
@@ -412,7 +411,7 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
             "release": released,
             "ended": observer.and_then(|observer| observer.ended()).map(|of| ended(of, at)),
             "earlier_job": observer.and_then(|observer| earlier_job(observer.journal().earlier_job())),
-            "last_run": last_run.map(|of| run(&of.fact)),
+            "last_run": known.and_then(|snapshot| Some(snapshot.last_run?.json(snapshot.leadership))),
             "runs": last_run.map(|of| runs(&of.runs, next_windows.first().copied())),
             "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
             "void_claims": observer.and_then(|observer| observer.void_claims()).map_or(0, |claims| claims.count),

@@ -95,7 +95,8 @@ fn a_leader_that_is_silent_beyond_its_lease_is_no_leader() {
     let election = election(Elector::Log);
     let mut leader = election.candidate().option("--name", "first").lease("3s").start();
     let term = leader.await_lead();
-    election.await_witness(term);
+    let knows_job = || json(&election).0["leader"]["job"]["for_ms"].is_u64();
+    wait::until_true("a heartbeat with the job", knows_job);
     let guard = leader.guard();
     leader.signal(Signal::SIGSTOP);
     guard.signal(Signal::SIGKILL);
@@ -269,10 +270,11 @@ fn the_last_run_is_named_with_its_key_or_window() {
         assert!(answer.text.contains("\nonce       v4: begun by first at 20"), "{answer:?}");
         answer.text.contains("; its runner is gone\n")
     };
-    assert!(!is_left());
+    let outcome = || json(&election).0["last_run"]["outcome"].clone();
+    assert_eq!((is_left(), outcome()), (false, "running".into()));
     stopped.signal(Signal::SIGTERM);
     stopped.status();
-    assert!(is_left());
+    assert_eq!((is_left(), outcome()), (true, "interrupted".into()));
     let pen = Pen::new(Kafka::shared(), &format!("{}.once", election.topic()), &[]);
     for place in ["v1.42%attempt", "v3"] {
         pen.write(&format!("{}/{place}", election.key()), &[b"nonsense"]);

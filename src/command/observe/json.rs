@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::state::{Shown, State};
 use crate::command::history::{by_broker, rows, term_part};
 use crate::command::list::Listed;
-use crate::report::json::{broker, joined, leaders_hello, run, standbys};
+use crate::report::json::{broker, joined, leaders_hello, standbys};
 use crate::text::{self, timestamp};
 
 impl State {
@@ -66,7 +66,7 @@ fn election_part(shown: &Shown<'_>) -> Value {
         "lease_ms": leader.map(|leader| millis(leader.lease)),
         "lease_left_ms": leader.map(|_| millis(left)),
         "last_change": notes.and_then(|notes| notes.changes.back()).map(change_part),
-        "last_run": last.map(|last| run(&last.fact)),
+        "last_run": last.map(|last| last.json(current)),
         "last_success": last.and_then(|last| last.runs.account.success.as_ref()?.at_ms).map(timestamp),
         "next_window": last.and_then(|last| last.next_windows(at.wall_ms).first().copied()).map(timestamp),
     });

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use neli_proto::leadership::{Leadership, ReadAt};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::state::{Shown, State};
 use crate::command::list::Rank;
@@ -71,7 +71,7 @@ const OF_ELECTIONS: [Metric<OfElection>; 11] = [
         },
     ),
     gauge("neli_election_last_outcome", "The outcome of the last recorded run: always 1.", |shown| {
-        let outcome = shown.run.map(|run| json!(run.fact.outcome));
+        let outcome = shown.run.map(|run| run.json(shown.current)["outcome"].take());
         outcome.iter().filter_map(Value::as_str).map(|outcome| (with("outcome", outcome), 1.0)).collect()
     }),
     gauge("neli_election_next_window_timestamp_seconds", "When the next window begins.", |shown| {

@@ -312,6 +312,20 @@ fn the_outcome_of_a_run_is_that_of_its_release_if_no_fact_says_it() {
 }
 
 #[test]
+fn a_run_whose_runner_is_gone_is_interrupted() {
+    let mut world = World::new();
+    world.claim(0, "g", "db1");
+    let begun = r#"{"v":1,"key":"k","outcome":"running","term":0,"member":"m","attempt":1}"#;
+    world.write(0, "a.neli.once", "g/0/k%attempt", begun);
+    for (seconds, outcome) in [(2, "running"), (3_000, "interrupted")] {
+        world.answer(seconds, &[("a.neli", Ok(())), ("a.neli.once", Ok(()))]);
+        assert_eq!(world.object(seconds)["elections"][0]["last_run"]["outcome"], outcome);
+        let metrics = world.state.metrics(at(seconds));
+        assert!(metrics.contains(&format!("outcome=\"{outcome}\"}} 1")), "{metrics}");
+    }
+}
+
+#[test]
 fn while_kafka_is_away_nothing_is_known_and_no_time_is_counted() {
     let mut world = World::new();
     world.claim(0, "g", "db1");
