@@ -12,7 +12,8 @@
 use std::collections::VecDeque;
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
+use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -213,7 +214,7 @@ impl Queue {
         }
         // The report about dropped lines goes to the place where they are missing, which is after the lines that are queued now.
         if state.dropped > 0 {
-            let dropped = std::mem::take(&mut state.dropped);
+            let dropped = mem::take(&mut state.dropped);
             state.lines.push_back(form.dropped(dropped));
         }
         state.lines.push_back(line);
@@ -232,7 +233,7 @@ impl Queue {
             }
             if state.dropped > 0 {
                 state.writer = Writer::Writing;
-                return Some(form.dropped(std::mem::take(&mut state.dropped)));
+                return Some(form.dropped(mem::take(&mut state.dropped)));
             }
             self.changed.notify_all();
             if state.is_finished {
@@ -298,8 +299,7 @@ fn write_lines(queue: &Queue, mut sink: Sink, form: &Form) {
 fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
     // After a full disk has cut a line, it is written again after a newline, because others may have appended meanwhile.
     let again = [b"\n", line].concat();
-    let mut rest = line;
-    let mut cut = false;
+    let (mut rest, mut cut, mut is_told) = (line, false, false);
     while !rest.is_empty() {
         // A blocked write can't report its state. So the state is noted before the write, for the thread that waits for the last lines.
         queue.note(if takes_lines(sink, PollTimeout::ZERO) { Writer::Writing } else { Writer::Stalled });
@@ -313,9 +313,12 @@ fn write_line(queue: &Queue, sink: &Sink, line: &[u8]) -> bool {
             Err(Errno::EAGAIN) => {
                 takes_lines(sink, PollTimeout::try_from(RETRY).unwrap_or(PollTimeout::MAX));
             }
-            Err(_) => {
+            Err(error) => {
                 if cut {
                     rest = &again;
+                }
+                if !mem::replace(&mut is_told, true) {
+                    sink.say_refused(error);
                 }
                 if !queue.pause() {
                     return false;
@@ -337,6 +340,8 @@ struct Sink {
     descriptor: OwnedFd,
     /// The file's path, and its device and inode when it was opened, if it may be renamed.
     file: Option<(PathBuf, (u64, u64))>,
+    /// `--log-file` and its value, as typed.
+    named: Option<String>,
 }
 
 impl Sink {
@@ -347,7 +352,8 @@ impl Sink {
     /// The file can't be opened for appending.
     fn open(log: &Log) -> Result<Self> {
         let Some(path) = &log.file else { return Self::stderr() };
-        Self::append_to(path).map_err(|error| not_opened(log, &error))
+        let opened = Self::append_to(path).map_err(|error| not_opened(log, &error))?;
+        Ok(Self { named: Some(log.file_shown.clone()), ..opened })
     }
 
     /// The destination stderr.
@@ -366,7 +372,7 @@ impl Sink {
         let file: File = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path)?;
         let metadata = file.metadata()?;
         let identity = metadata.is_file().then(|| (metadata.dev(), metadata.ino()));
-        Ok(Self { descriptor: file.into(), file: identity.map(|identity| (path.to_owned(), identity)) })
+        Ok(Self { descriptor: file.into(), file: identity.map(|identity| (path.to_owned(), identity)), named: None })
     }
 
     /// Opens a new file if the present one was renamed or removed (`logrotate`).
@@ -378,7 +384,21 @@ impl Sink {
         }
         // Until a new file can be opened, the old one still accepts lines.
         if let Ok(anew) = Self::append_to(path) {
-            *self = anew;
+            *self = Self { named: self.named.take(), ..anew };
+        }
+    }
+
+    /// Says on stderr that a line can't be written to the file, unless that would wait too.
+    fn say_refused(&self, error: Errno) {
+        let Some(named) = &self.named else { return };
+        let Ok(stderr) = Self::stderr() else { return };
+        if takes_lines(&stderr, PollTimeout::ZERO) {
+            let (why, priority) =
+                (reason(&error.into()), if is_stderr_the_journal() { Level::Error.priority() } else { "" });
+            let _ = writeln!(
+                io::stderr(),
+                "{priority}neli-run: {named}: can't be written: {why}; {QUEUE_LINES} lines wait for room, and are lost if neli-run ends before"
+            );
         }
     }
 }
@@ -413,7 +433,7 @@ pub(crate) fn check_file(log: &Log) -> Result<()> {
 
 impl From<OwnedFd> for Sink {
     fn from(descriptor: OwnedFd) -> Self {
-        Self { descriptor, file: None }
+        Self { descriptor, file: None, named: None }
     }
 }
 
