@@ -12,6 +12,7 @@ use neli_proto::note::{Loss, Note, Refusal, SkipReason};
 use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::{Time, millis, millis_rounded_up};
+use nix::libc::{SIGTSTP, SIGTTIN, SIGTTOU};
 
 use crate::calendar::is_time;
 use crate::report::election::{because, standing_by, waiting};
@@ -125,14 +126,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 .with("hook", hook)
                 .with("reason", reason)
         }
-        Note::JobContinued => Event::warning(
-            "the job stopped itself (SIGTSTP), and no terminal's shell can continue it: neli-run continued it at once",
-        ),
         Note::JobExited { term, status, ran, by_itself } => job_exited(*term, *status, *ran, *by_itself),
-        Note::JobInBackground => Event::warning(
-            "the job is stopped, because it used the terminal in the background; this candidate keeps the lead, and \
-             the job continues when neli-run is brought to the foreground (fg)",
-        ),
         Note::JobKilled { term, why } => {
             // Why the lease is not extended is said once nothing is left.
             let why_shown = if *why == Why::Fenced { String::new() } else { format!(": {}", because(why.as_str())) };
@@ -142,10 +136,18 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         Note::JobStarted { term, pid, attempt, window } => {
             job_started(*term, *pid, *attempt, window.map(|window| to_the_second(window.from_ms)))
         }
+        Note::JobStopped { signal: SIGTSTP, .. } => Event::warning(
+            "the job stopped itself (SIGTSTP), and no terminal's shell can continue it: neli-run continued it at once",
+        ),
+        Note::JobStopped { signal: SIGTTIN | SIGTTOU, .. } => Event::warning(
+            "the job is stopped, because it used the terminal in the background; this candidate keeps the lead, and \
+             the job continues when neli-run is brought to the foreground (fg)",
+        ),
         Note::JobStopped { pid, signal } => Event::warning(format!(
             "the job's main process is stopped ({}), and this candidate keeps the lead: the job does nothing, here or on another machine, \
-             until somebody continues it (kill -CONT {pid})",
-            signal_name(*signal)
+             until somebody continues it (kill -CONT {})",
+            signal_name(*signal),
+            pid.unwrap_or_default()
         )),
         Note::Leading { term, .. } => Event::info("leading", format!("leading, term {term}")).with("term", *term),
         Note::LeaseUnconfirmed { term, unconfirmed } => Event::warning(format!(

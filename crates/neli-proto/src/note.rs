@@ -110,14 +110,11 @@ pub enum Note {
     HealthFailed { term: Offset, failure: Failure, most: u32 },
     /// A hook has failed.
     HookFailed { hook: Hook, end: CommandEnd },
-    /// The job stopped itself, no process could continue it, and it was continued. Logged once.
-    JobContinued,
     /// The main process ended, without a stop signal if `by_itself`.
     JobExited { term: Offset, status: JobStatus, ran: Duration, by_itself: bool },
-    /// The job was stopped because it uses the terminal, which `neli-run` does not have. Logged once.
-    JobInBackground,
-    /// The job's main process was stopped by this signal, not for the terminal, and holds the lead. Logged once a run.
-    JobStopped { pid: u32, signal: i32 },
+    /// The job's main process was stopped by this signal. SIGTSTP: no process could continue it, and it was continued; logged once. SIGTTIN or
+    /// SIGTTOU: it uses the terminal, which `neli-run` does not have; logged once. Any other: it holds the lead; logged once a run.
+    JobStopped { pid: Option<u32>, signal: i32 },
     /// SIGKILL was needed for a stop with this reason.
     JobKilled { term: Offset, why: Why },
     /// The main process runs.

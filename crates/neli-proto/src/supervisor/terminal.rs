@@ -92,7 +92,7 @@ impl Supervisor {
                 self.pass_signal(SIGCONT, Target::Group);
                 if !self.terminal.said_continued {
                     self.terminal.said_continued = true;
-                    self.note(Note::JobContinued);
+                    self.note_stopped(signal);
                 }
             }
             // It got the stop signal, and can't end while it is stopped.
@@ -106,13 +106,15 @@ impl Supervisor {
             }
             // Who stopped it may continue it. A barrier continues it before it sends the stop signal.
             _ => {
-                if let Job::Running { pid, .. } = self.job
-                    && !mem::replace(&mut self.run.said_stopped, true)
-                {
-                    self.note(Note::JobStopped { pid, signal });
+                if matches!(self.job, Job::Running { .. }) && !mem::replace(&mut self.run.said_stopped, true) {
+                    self.note_stopped(signal);
                 }
             }
         }
+    }
+
+    fn note_stopped(&mut self, signal: i32) {
+        self.note(Note::JobStopped { pid: self.report.pid, signal });
     }
 
     /// Handles the result of a check for a job that waits for the foreground.
@@ -129,7 +131,7 @@ impl Supervisor {
                 self.terminal.look_at = Some(now + LOOK_INTERVAL);
                 if !self.terminal.said_in_background {
                     self.terminal.said_in_background = true;
-                    self.note(Note::JobInBackground);
+                    self.note_stopped(SIGTTIN);
                 }
             }
         }

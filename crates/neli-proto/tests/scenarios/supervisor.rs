@@ -373,14 +373,14 @@ fn shown_note(note: Note) -> String {
                 failure.count, failure.end, failure.last_line
             )
         }
-        Note::JobContinued => "says: the job was continued, since nobody else could".to_owned(),
-        Note::JobInBackground => "says: the job wants the terminal, and is in the background".to_owned(),
         Note::JobExited { status: how, ran, .. } => {
             format!("says: the job ended {}, after {}", status(how), shown(ran))
         }
         Note::JobKilled { why, .. } => format!("says: the job had to be killed, {why}"),
         Note::JobStarted { pid, attempt, .. } => format!("says: the job runs, pid {pid}, attempt {attempt}"),
-        Note::JobStopped { pid, signal } => format!("says: the job, pid {pid}, is stopped by signal {signal}"),
+        Note::JobStopped { signal: 20, .. } => "says: the job was continued, since nobody else could".to_owned(),
+        Note::JobStopped { signal: 21, .. } => "says: the job wants the terminal, and is in the background".to_owned(),
+        Note::JobStopped { pid, signal } => format!("says: the job, pid {pid:?}, is stopped by signal {signal}"),
         Note::NotStarted { errno } => format!("says: the job could not be started, errno {errno}"),
         Note::Restarting { attempt, delay, .. } => format!("says: attempt {attempt} follows in {}", shown(delay)),
         Note::Settling { delay, .. } => format!("says: the job starts in {}", shown(delay)),
