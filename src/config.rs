@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use neli_kafka::{Client, ElectionId, Elections, FactsSettings, Words, clock};
+use neli_kafka::{Client, Elections, FactsSettings, Words, clock};
 use neli_proto::candidate::Timings;
 use neli_proto::hooks::Hook;
 use neli_proto::once;
@@ -99,9 +99,9 @@ pub const WORDS: Words = Words {
 /// The configuration of a candidate.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The election; with several roles the first one's.
-    pub election: ElectionId,
-    /// `--roles`: all elections of this process.
+    /// All elections of this process: one, or with `--roles` one for each role.
+    pub elections: Elections,
+    /// `--roles`: what belongs to it.
     pub roles: Option<Roles>,
     /// The connection to Kafka.
     pub client: Client,
@@ -141,28 +141,13 @@ pub struct Config {
     pub warnings: Vec<String>,
 }
 
-/// `--roles`.
-#[derive(Clone, Debug, Eq, PartialEq)]
+/// The options that belong to `--roles`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Roles {
-    /// The option's value.
-    pub text: String,
-    /// The number of roles; at least 1.
-    pub count: u32,
-    /// The names of the roles, if they have names.
-    pub names: Vec<String>,
     /// `--spread`: whether roles are handed over so that every process has a fair share.
     pub are_spread: bool,
     /// `--max-roles`: the most roles that this process leads.
     pub most: Option<u32>,
-}
-
-impl Config {
-    /// The elections of this process.
-    pub(crate) fn elections(&self) -> Elections {
-        let ElectionId { group, topic, .. } = self.election.clone();
-        let (count, names) = self.roles.as_ref().map_or((1, &[][..]), |roles| (roles.count, &roles.names));
-        Elections { group, topic, roles: 0..count, names: names.into() }
-    }
 }
 
 /// `--once`, `--window` or `--schedule`, and the options that belong to it.

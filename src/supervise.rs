@@ -67,7 +67,7 @@ const GUARD_TAKES: Duration = Duration::from_millis(200);
 pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
     let AtStart { time, inherited, has_terminal } = at_start;
     let (runtime, prepared) = Prepared::new(config, inherited)?;
-    let logger = Logger::start(&prepared.config.log, &prepared.config.election, &prepared.config.name)?;
+    let logger = Logger::start(&prepared.config.log, &prepared.config.elections.group, &prepared.config.name)?;
     log_panics(logger.clone());
     runtime.block_on(async move {
         let config = prepared.config.clone();
@@ -115,7 +115,7 @@ impl MainLoop {
             logger.warn(message);
         }
         let kafka_session = start::start_session(access, &config, &logger)?;
-        let elections = config.elections();
+        let elections = &config.elections;
         let mut roles = Vec::new();
         for number in elections.roles.clone() {
             let election = elections.election(number, 1);
@@ -124,10 +124,10 @@ impl MainLoop {
         if let Some(role) = roles.first_mut() {
             role.job = job;
         }
-        let (most, are_spread) = config.roles.as_ref().map_or((None, true), |roles| (roles.most, roles.are_spread));
+        let (most, are_spread) = config.roles.map_or((None, true), |roles| (roles.most, roles.are_spread));
         let hello = role::own_hello(&config, &job_maker.member);
         let nodes =
-            Nodes::new(roles, kafka_session, many_roles(hello, &elections, config.timings.elector(), most, are_spread));
+            Nodes::new(roles, kafka_session, many_roles(hello, elections, config.timings.elector(), most, are_spread));
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         let mut main_loop = Self {
             nodes,

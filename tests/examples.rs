@@ -219,7 +219,7 @@ fn the_deployment_has_the_settings_that_the_program_needs() {
     };
     let (brokers, group) = (value("NELI_RUN_BROKERS"), value("NELI_RUN_GROUP"));
     let config = prove(&words, &[("NELI_RUN_BROKERS", &brokers), ("NELI_RUN_GROUP", &group)]);
-    assert_eq!(config.election.group, "billing");
+    assert_eq!(config.elections.group, "billing");
     let port = format!("- {{name: http, containerPort: {}}}", config.listen.as_ref().unwrap().port);
     assert_eq!(setting(DEPLOYMENT, &port), "");
     for (probe, path) in [("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")] {

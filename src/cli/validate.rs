@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use neli_kafka::{Brokers, Client, ElectionId, bootstrap_servers, names};
+use neli_kafka::{Brokers, Client, ElectionId, Elections, bootstrap_servers, names};
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
@@ -56,10 +56,11 @@ pub fn doctor(args: &ParsedArgs) -> Result<Config> {
 fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
     let mut warnings = args.warnings();
     let roles = election::roles(args)?;
+    let (count, names) = election::count_and_names(args)?;
     let once = once::validate(args, &election)?;
     let timings = election::timings(args)?;
     let config = Config {
-        election,
+        elections: Elections { group: election.group, topic: election.topic, roles: 0..count, names },
         roles,
         client: client(args, &mut warnings)?,
         create_topic: args.flag("no-create-topic")?.is_none(),

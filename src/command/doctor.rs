@@ -34,7 +34,7 @@ const USUAL_BROKERS: usize = 3;
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let (timeout, config) = (timeout(args, TIMEOUT)?, &validate::doctor(args)?);
     let (group, is_json) =
-        (Some(&*config.election.group).filter(|group| !group.is_empty()), args.flag("json")?.is_some());
+        (Some(&*config.elections.group).filter(|group| !group.is_empty()), args.flag("json")?.is_some());
     if args.flag("print-topic")?.is_some() {
         match group {
             None => bail!("--group is required with --print-topic: the topic is named after it"),
@@ -74,7 +74,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 /// The commands that create the topics of this election.
 fn print_topic(config: &Config, timeout: Duration) -> Result<ExitStatus> {
     let access = access_of(&config.client)?;
-    let elections = config.elections();
+    let elections = &config.elections;
     let examination = match Examination::start(&access, Some(&elections.topic), timeout) {
         Ok(examination) => Some(examination),
         Err(unreachable) => {
@@ -92,7 +92,7 @@ fn print_topic(config: &Config, timeout: Duration) -> Result<ExitStatus> {
         };
         fixes.create(&topic) + "\n"
     };
-    let mut lines = create(&elections, journal_to_create(&elections, brokers));
+    let mut lines = create(elections, journal_to_create(elections, brokers));
     if let Some((topic, facts_settings)) = topic_of_facts(config) {
         lines += &create(&topic, facts_to_create(&topic.topic, facts_settings, brokers.clamp(1, 3)));
     }
@@ -102,6 +102,6 @@ fn print_topic(config: &Config, timeout: Duration) -> Result<ExitStatus> {
 /// The topic of facts and its settings; `None` without `--once`, `--window` and `--schedule`.
 fn topic_of_facts(config: &Config) -> Option<(Elections, FactsSettings)> {
     let once = config.once.as_ref()?;
-    let topic = format!("{}{}", config.election.topic, neli_proto::fact::TOPIC_SUFFIX);
-    Some((Elections { topic, ..Elections::from(&config.election) }, once.topic_settings()))
+    let topic = format!("{}{}", config.elections.topic, neli_proto::fact::TOPIC_SUFFIX);
+    Some((Elections { topic, ..config.elections.clone() }, once.topic_settings()))
 }

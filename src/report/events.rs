@@ -12,7 +12,7 @@ use crate::text::{counted, signal_name, spoken};
 
 /// The first line.
 pub(crate) fn started(config: &Config, member: &MemberId) -> Event {
-    let (version, topic) = (env!("CARGO_PKG_VERSION"), config.election.topic.as_str());
+    let (version, topic) = (env!("CARGO_PKG_VERSION"), config.elections.topic.as_str());
     let (elect, lease) = (config.timings.elector().name(), config.timings.lease);
     let sentence = format!(
         "standing for election as {} (version {version}, topic {topic}, --elect {elect}, lease {})",

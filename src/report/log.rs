@@ -79,7 +79,7 @@ impl Logger {
     /// # Errors
     ///
     /// The file can't be opened for appending, or no thread can be started.
-    pub(crate) fn start(log: &Log, election: &ElectionId, name: &str) -> Result<Self> {
+    pub(crate) fn start(log: &Log, group: &str, name: &str) -> Result<Self> {
         let least = match log.verbosity {
             ..0 => Level::Warning,
             0 => Level::Info,
@@ -91,7 +91,7 @@ impl Logger {
             least,
             name: name.to_owned(),
             pid: std::process::id(),
-            group: election.group.clone(),
+            group: group.to_owned(),
             role: None,
         };
         Self::start_on(Sink::open(log)?, form)

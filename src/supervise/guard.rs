@@ -170,7 +170,7 @@ impl MainLoop {
     pub(super) fn start_guard(&mut self, role: usize) {
         let Some(job) = &mut self.nodes.roles[role].job else { return };
         // Several guards may have died together. Waiting for the exec of each would delay the other roles' heartbeats.
-        let is_one_of_many = self.config.elections().are_many();
+        let is_one_of_many = self.config.elections.are_many();
         let start: StartGuard = if is_one_of_many { GuardHandle::begin } else { GuardHandle::start };
         if let Err(error) = self.reserve.lent(|| job.start_guard(start)) {
             self.guard_refused(role, format!("the guard can't be started again: {}", reason(&error)));

@@ -126,7 +126,7 @@ impl Host for MainLoop {
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
             // Only in the first reading.
             SessionEvent::Risks { role: 0, risks } if self.nodes.roles[0].readings == 1 => {
-                self.logger.warn(format!("topic {:?}: {}", self.config.election.topic, topic::warning(&risks)));
+                self.logger.warn(format!("topic {:?}: {}", self.config.elections.topic, topic::warning(&risks)));
             }
             SessionEvent::Warning(message) => self.logger.warn(message),
             // For the nodes, or said already.
@@ -171,7 +171,7 @@ impl MainLoop {
         let (config, role) = (&self.config, &self.nodes.roles[role]);
         let (now, wall_ms) = (clock::now(), clock::wall_ms());
         Moment {
-            topic: &config.election.topic,
+            topic: &config.elections.topic,
             command: config.command.first().map(OsString::as_os_str).unwrap_or_default(),
             stop_signal: config.job.stop.signal,
             timings: &config.timings,
@@ -193,7 +193,7 @@ impl MainLoop {
             let leads = role.node.leads().is_some();
             role.logger.event(&events::assigned(role.election.partition, leads));
         } else if let Event::Undecodable { offset, error } = event {
-            role.undecodable.begin(now, undecodable(&self.config.election.topic, *offset, error));
+            role.undecodable.begin(now, undecodable(&self.config.elections.topic, *offset, error));
         } else if let Event::Revoked | Event::AssignmentChanged(Assignment::Unknown) = event {
             role.logger.event(&events::revoked(*event != Event::Revoked));
         }

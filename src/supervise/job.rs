@@ -198,7 +198,7 @@ pub(super) fn environment(
     member: &MemberId,
     inherited: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
-    let roles = config.roles.as_ref().map(|roles| (job_variables::ROLES, roles.text.clone()));
+    let roles = config.roles.map(|_| (job_variables::ROLES, config.elections.typed()));
     let kafka = match &config.client.brokers {
         Brokers::At(brokers) => (job_variables::BROKERS, brokers.clone()),
         Brokers::Embedded => (job_variables::EMBEDDED, "1".to_owned()),

@@ -129,8 +129,8 @@ impl Publisher {
     ) -> Result<Self> {
         let now = clock::now();
         let about = Arc::new(About {
-            group: config.election.group.clone(),
-            topic: config.election.topic.clone(),
+            group: config.elections.group.clone(),
+            topic: config.elections.topic.clone(),
             name: config.name.clone(),
             member: job_maker.member.clone(),
             elector: config.timings.elector().name(),

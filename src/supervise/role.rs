@@ -50,8 +50,8 @@ impl Role {
         logger: &Logger,
         started: Time,
     ) -> Result<Self> {
-        let is_one_of_many = config.elections().are_many();
-        let facts = config.once.as_ref().map(|once| KeyFacts::new(session, &config.election, once));
+        let is_one_of_many = config.elections.are_many();
+        let facts = config.once.as_ref().map(|once| KeyFacts::new(session, &election, once));
         let node = new_node(settings(config, member, started), is_one_of_many)?;
         Ok(Self {
             logger: if config.roles.is_some() { logger.of_role(&election) } else { logger.clone() },

@@ -156,8 +156,9 @@ impl Prepared {
         // It starts no thread.
         let runtime = Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
         let job = if config.roles.is_none() {
-            let release = release_config(&config, &access, &config.election, None);
-            let guard_config = job_maker.guard_config(&config, &config.election, release);
+            let election = config.elections.election(0, 1);
+            let release = release_config(&config, &access, &election, None);
+            let guard_config = job_maker.guard_config(&config, &election, release);
             let _within = runtime.enter();
             Some(job_maker.start_job(guard_config, GuardHandle::start).context("the guard can't be started")?)
         } else {
@@ -178,7 +179,8 @@ impl Prepared {
 /// no guard for one role more would end, and so would the jobs of all its roles.
 fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
     let Some(roles) = &mut config.roles else { return };
-    let wanted = roles.most.unwrap_or(roles.count).min(roles.count);
+    let count = config.elections.roles.end;
+    let wanted = roles.most.unwrap_or(count).min(count);
     match limits::roles_with_open_files(more_files) {
         Some((limit, most)) if most < wanted => {
             roles.most = Some(most);
@@ -218,7 +220,7 @@ pub(super) fn release_config(config: &Config, access: &Access, election: &Electi
         name: config.name.clone(),
         lease_ms: millis(config.timings.lease),
         hello: hello.map(|hello| release::HelloAfterDeath {
-            key: config.elections().hello_key(),
+            key: config.elections.hello_key(),
             line: String::from_utf8_lossy(&hello.to_bytes()).into_owned(),
         }),
     };
@@ -234,7 +236,7 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
     });
     let access = Access { log_callback: Some(log_callback), ..access };
     let if_missing = if config.create_topic { IfMissing::Create } else { IfMissing::Refuse };
-    Ok(Session::start(Source::new(access, config.elections(), if_missing), config.timings.lease)?)
+    Ok(Session::start(Source::new(access, config.elections.clone(), if_missing), config.timings.lease)?)
 }
 
 /// Properties of the process at the very start of `main`.

@@ -1,6 +1,7 @@
 //! The durations of the protocol, who claims first, and the roles: how many or which, whether they are spread, and how many this process leads.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -155,8 +156,7 @@ pub(super) fn roles(args: &ParsedArgs) -> Result<Option<Roles>> {
         let why = "it would ask the leaders of more roles than it may lead";
         return Err(max_roles.refuse(format!("can't be combined with {}: {why}", preempt.name())));
     }
-    let (count, names) = count_and_names(&value)?;
-    Ok(Some(Roles { text: value.text()?.to_owned(), count, names, are_spread, most }))
+    Ok(Some(Roles { are_spread, most }))
 }
 
 /// `--role`: the role that a subcommand is about, by its name or number.
@@ -173,15 +173,16 @@ pub(crate) fn role(args: &ParsedArgs) -> Result<Option<String>> {
     Ok(Some(text.to_owned()))
 }
 
-/// The number of roles in `--roles`, and their names if they are named.
-fn count_and_names(value: &Value) -> Result<(u32, Vec<String>)> {
+/// The number of roles in `--roles`, and their names if they are named; one role without it.
+pub(super) fn count_and_names(args: &ParsedArgs) -> Result<(u32, Arc<[String]>)> {
+    let Some(value) = args.value("roles") else { return Ok((1, Arc::default())) };
     let text = value.text()?;
     if reads_as_number(text) || text.is_empty() {
-        return Ok((count(value)?, Vec::new()));
+        return Ok((count(&value)?, Arc::default()));
     }
     let names: Vec<String> = text.split(',').map(str::to_owned).collect();
     validate_roles(&names).map_err(|error| value.refuse(error))?;
-    Ok((u32::try_from(names.len()).unwrap_or(u32::MAX), names))
+    Ok((u32::try_from(names.len()).unwrap_or(u32::MAX), names.into()))
 }
 
 fn count(value: &Value) -> Result<u32> {

@@ -25,8 +25,8 @@ fn parse(variables: &[(&str, &str)], arguments: &[&str]) -> Result<ParsedArgs> {
 #[test]
 fn defaults_are_as_the_manual_says() {
     let config = validate(&[], &["-g", "billing", "-b", "k:9092", "--", "true", "--lease"]).unwrap();
-    assert_eq!(config.election.key(), "billing/0");
-    assert_eq!(config.election.topic, "billing.neli");
+    assert_eq!(config.elections.election(0, 1).key(), "billing/0");
+    assert_eq!(config.elections.topic, "billing.neli");
     assert!(config.create_topic);
     assert!(config.name.ends_with(&format!(":{}", std::process::id())));
     let timings = Timings::new(
@@ -100,7 +100,7 @@ fn given_values_are_used() {
         "true",
     ];
     let config = validate(&[], &line).unwrap();
-    assert_eq!((config.election.group.as_str(), config.election.topic.as_str()), ("b", "t"));
+    assert_eq!((config.elections.group.as_str(), config.elections.topic.as_str()), ("b", "t"));
     assert!(matches!(config.client.brokers, Brokers::Embedded));
     assert!(!config.create_topic);
     assert_eq!(config.name, "me");
@@ -170,7 +170,7 @@ fn a_command_beside_the_job_runs_in_the_shell() {
 #[test]
 fn the_last_of_one_option_counts() {
     let config = validate(&[], &["-g", "a", "-g", "b", "--embedded", "--", "true"]).unwrap();
-    assert_eq!(config.election.group, "b");
+    assert_eq!(config.elections.group, "b");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn a_group_that_is_ignored_is_warned_of() {
         validate(&[("NELI_RUN_GROUP", "c")], &arguments).unwrap()
     };
     let two = config(&["a", "b"]);
-    assert_eq!(two.election.group, "b");
+    assert_eq!(two.elections.group, "b");
     assert_eq!(two.warnings, ["--group is given more than once: it is b, and not a"]);
     for once in [&["b"][..], &["b", "b"], &[]] {
         assert_eq!(config(once).warnings, Vec::<String>::new());
@@ -314,11 +314,11 @@ fn roles_restart_their_jobs_by_default() {
         validate(&[], &arguments).unwrap()
     };
     let three = config("--roles 3");
-    assert_eq!((three.job.restart.restart, three.elections().roles), (Restart::Always, 0..3));
+    assert_eq!((three.job.restart.restart, three.elections.roles), (Restart::Always, 0..3));
     assert_eq!(three.roles.map(|roles| (roles.are_spread, roles.most)), Some((true, None)));
     assert_eq!(config("--roles 3 --restart no").job.restart.restart, Restart::No);
     let named = config("--roles ingest,bill --spread no --max-roles 1 --priority 1");
-    assert_eq!(named.elections().names.to_vec(), ["ingest", "bill"]);
+    assert_eq!(named.elections.names.to_vec(), ["ingest", "bill"]);
     assert_eq!(named.roles.map(|roles| (roles.are_spread, roles.most)), Some((false, Some(1))));
 }
 

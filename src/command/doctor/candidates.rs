@@ -39,7 +39,7 @@ struct Group<'a> {
 
 /// Checks the candidates, and waits for a heartbeat if there is a leader.
 pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findings: &mut Findings) {
-    let (name, topic) = (&config.election.group, &config.election.topic);
+    let (name, topic) = (&config.elections.group, &config.elections.topic);
     let read = reading::run(async {
         let (own, limit) = (topic.clone(), Limit::of_each_answer(timeout));
         let mut following = Following::start(access, [topic.as_str()], move |name| name == own)?;
@@ -99,7 +99,7 @@ impl<'a> Group<'a> {
     fn tell(&self, config: &Config, partitions: usize, findings: &mut Findings) {
         let (candidates, partitions) = (self.candidates(), u32::try_from(partitions).unwrap_or(u32::MAX));
         let own =
-            config.roles.as_ref().map_or_else(Mapping::of_one_role, |roles| Mapping::new(&roles.text, partitions));
+            config.roles.map_or_else(Mapping::of_one_role, |_| Mapping::new(&config.elections.typed(), partitions));
         let mut differ = 0;
         for (member, (candidate, hello_age)) in &candidates {
             let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(|hello| hello.mapping());
@@ -231,7 +231,7 @@ fn tell_clock(ahead_ms: Option<i64>, findings: &mut Findings) {
 /// Candidates of the same group on other topics. Each topic has its own election, so two jobs run.
 fn elsewhere(config: &Config, access: &Access, timeout: Duration, findings: &mut Findings) {
     let check = "other-topics";
-    let (name, own) = (&config.election.group, &config.election.topic);
+    let (name, own) = (&config.elections.group, &config.elections.topic);
     let read = reading::run(async {
         let own = own.clone();
         let mut following = Following::start(access, [], move |topic| topic != own && topic.ends_with(SUFFIX))?;

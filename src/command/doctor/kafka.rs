@@ -34,7 +34,7 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
         (Err(_), Brokers::Embedded) => return without_embedded_broker(findings),
         (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", line_of(&refusal), None),
     };
-    let topic = Some(&*config.election.topic).filter(|topic| !topic.is_empty());
+    let topic = Some(&*config.elections.topic).filter(|topic| !topic.is_empty());
     let mut examination = match Examination::start(&access, topic, timeout) {
         Ok(examination) => examination,
         Err(unreachable) => {
@@ -51,7 +51,7 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
         let look = |elections, facts| Look { elections, facts, examination: &examination, fixes: &fixes, config };
-        let replicas = look(config.elections(), None).examine(findings);
+        let replicas = look(config.elections.clone(), None).examine(findings);
         if let Some((elections, facts)) = topic_of_facts(config) {
             look(elections, Some(facts)).examine(findings);
         }
@@ -195,7 +195,7 @@ fn group(
     claims_nothing: bool,
     findings: &mut Findings,
 ) {
-    let name = &config.election.group;
+    let name = &config.elections.group;
     let allow = || Some(fixes.allow(&["Read"], ("--group", name)));
     let description = match examination.group(name) {
         Ok(description) => description,

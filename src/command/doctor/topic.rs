@@ -89,7 +89,7 @@ impl Look<'_> {
         leaders(name, &used, partitions, findings);
         // What a candidate says of these at its start.
         let is_for_group = self.facts.is_none() && matches!(self.config.timings.elector(), Elector::Group(_));
-        if is_for_group && !self.config.elections().are_many() && partitions > 1 {
+        if is_for_group && !self.config.elections.are_many() && partitions > 1 {
             findings.warn("group", events::UNUSED_PARTITIONS, None);
         }
         self.rights(name, seen.rights, findings);

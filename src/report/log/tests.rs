@@ -99,8 +99,7 @@ fn text_from_other_candidates_makes_no_line_too_long() {
 
 fn log_to(file: &Path) -> Logger {
     let (file_shown, file) = (file.display().to_string(), Some(file.to_owned()));
-    let election = ElectionId { group: "b".to_owned(), topic: "t".to_owned(), partition: 0, role: 0, role_name: None };
-    Logger::start(&Log { format: LogFormat::Text, verbosity: 0, file, file_shown }, &election, "db1").unwrap()
+    Logger::start(&Log { format: LogFormat::Text, verbosity: 0, file, file_shown }, "b", "db1").unwrap()
 }
 
 fn say(logger: &Logger, message: &str) {
