@@ -129,18 +129,11 @@ impl Reading {
         elections: &Elections,
         partitions: impl IntoIterator<Item = i32>,
         counted: Option<i32>,
+        if_missing: IfMissing,
     ) -> Result<Self> {
-        Self::of(Source {
-            access: access.clone(),
-            elections: elections.clone(),
-            partitions: counted,
-            only: Some(partitions.into_iter().collect()),
-            if_missing: IfMissing::Refuse,
-            is_for_display: true,
-        })
-    }
-
-    fn of(source: Source) -> Result<Self> {
+        let only = Some(partitions.into_iter().collect());
+        let of_elections = Source::new(access.clone(), elections.clone(), if_missing);
+        let source = Source { partitions: counted, only, is_for_display: true, ..of_elections };
         let (sender, events) = channel(WAITING);
         let reader = Reader::start(source.clone(), 0, sender).context("no thread for the reader")?;
         Ok(Self {
@@ -161,14 +154,8 @@ impl Reading {
     /// # Errors
     /// As for [`start`](Self::start).
     pub(super) fn of_facts(access: &Access, topic: &str) -> Result<Self> {
-        Self::of(Source {
-            access: access.clone(),
-            elections: Elections { group: String::new(), topic: topic.to_owned(), roles: 0..1, names: Arc::default() },
-            partitions: None,
-            only: Some([0].into()),
-            if_missing: IfMissing::CountAsEmpty,
-            is_for_display: true,
-        })
+        let of_topic = Elections { group: String::new(), topic: topic.to_owned(), roles: 0..1, names: Arc::default() };
+        Self::start(access, &of_topic, [0], None, IfMissing::CountAsEmpty)
     }
 
     /// The same, which tells its outages and problems.

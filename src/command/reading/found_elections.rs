@@ -2,7 +2,7 @@
 
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::names::MOST_ROLES;
-use neli_kafka::{Access, ElectionId, Elections};
+use neli_kafka::{Access, ElectionId, Elections, IfMissing};
 use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
@@ -43,7 +43,7 @@ impl FoundElections {
         let of_two = Elections { roles: 0..2, ..Elections::from(election) };
         let mut span = FIRST_SPAN;
         loop {
-            let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None)?;
+            let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None, IfMissing::Refuse)?;
             let (mut reading, mut hellos) = (reading.telling(tell), GroupHellos::default());
             let handle_record = |at, record: LogRecord| {
                 let value = record.value.as_deref().filter(|_| is_hello_of(&election.group, &record));
@@ -106,7 +106,8 @@ impl FoundElections {
     /// As for [`Reading::start`].
     pub(in crate::command) fn read(&self, access: &Access) -> Result<Reading> {
         let partitions = self.elections.iter().map(|election| election.partition);
-        Reading::start(access, &self.keys, partitions.chain([Elections::PARTITION_OF_HELLOS]), Some(self.counted))
+        let partitions = partitions.chain([Elections::PARTITION_OF_HELLOS]);
+        Reading::start(access, &self.keys, partitions, Some(self.counted), IfMissing::Refuse)
     }
 
     /// The only election.

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::{ElectionId, KafkaEvent, Source, clock};
+use neli_kafka::{ElectionId, IfMissing, KafkaEvent, Source, clock};
 use neli_proto::kafka::Event;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
@@ -245,7 +245,8 @@ impl Observation {
         let Some(term) = self.topic.election(&in_topic(election)).and_then(Election::unread_claim) else { return };
         // The claim is read over a connection of its own, because on the other one the long fetch for the next record would delay it.
         let Source { access, elections, partitions, .. } = &self.reading.source;
-        let Ok(mut aside) = Reading::start(access, elections, [election.partition], *partitions) else { return };
+        let aside = Reading::start(access, elections, [election.partition], *partitions, IfMissing::Refuse);
+        let Ok(mut aside) = aside else { return };
         let limit = Limit::of_all(CLAIM_WITHIN);
         if aside.bounds(limit).await.is_err() {
             return;
