@@ -15,7 +15,7 @@ use crate::driver::{Shared, State};
 use crate::error::{Error, Lost};
 use crate::event::{Events, Leader};
 use crate::leadership::Leadership;
-use crate::lease::{Command, Lease, Tenure};
+use crate::lease::{Command, Lease, Phase, Tenure};
 
 /// A candidate that stands for election. A clone is the same candidate; when the last clone and the last [`Lead`] are dropped it
 /// leaves the election, in the background.
@@ -41,7 +41,7 @@ use crate::lease::{Command, Lease, Tenure};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Election {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl Election {
@@ -53,17 +53,6 @@ impl Election {
     /// Waits until the candidate stands for election.
     pub(crate) async fn stands(&self) -> Result<(), Error> {
         self.shared.wait_for(|state| state.stands.then_some(())).await
-    }
-
-    /// Begins to leave, in a process that leaves all its elections. The release tells the other candidates, so that they hand it no role
-    /// while it leaves.
-    pub(crate) fn begin_to_leave_with_all(&self) {
-        self.shared.commands.send(Command::Leave { all: true });
-    }
-
-    /// Whether the candidate leaves once this handle is dropped: there is no clone of it, and no [`Lead`].
-    pub(crate) fn is_last_handle(&self) -> bool {
-        Arc::strong_count(&self.shared) == 1
     }
 
     /// Waits until this candidate leads.
@@ -236,7 +225,7 @@ impl Election {
                 Ok(lead) => lead,
                 Err(error) => return error.unless_left(),
             };
-            while lead.lease().run_while_leading(&mut task).await.is_ok() {
+            while lead.lease().run_until(&mut task, Phase::ends).await.is_ok() {
                 // A task that never waits would keep its runtime from everything else.
                 tokio::task::yield_now().await;
             }

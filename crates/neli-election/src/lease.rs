@@ -186,14 +186,6 @@ impl Lease {
         self.run_until(task, Phase::drops_tasks).await
     }
 
-    /// As [`run`](Self::run), but drops the task as soon as the lead must be given up.
-    pub(crate) async fn run_while_leading<T, F: Future<Output = T>>(
-        &self,
-        task: impl FnOnce(Self) -> F,
-    ) -> Result<T, Lost> {
-        self.run_until(task, Phase::ends).await
-    }
-
     /// Runs the callback before the release, which counts as a task already. `None` if the lease has run out before its end: it is not polled
     /// after that, as a task is not, even if the thread that drops it gets no processor.
     pub(crate) async fn run_last(&self, callback: impl Future<Output = ()>) -> Option<()> {
@@ -202,7 +194,8 @@ impl Lease {
             .await
     }
 
-    async fn run_until<T, F: Future<Output = T>>(
+    /// As [`run`](Self::run), but drops the task as soon as there is a reason for `end`.
+    pub(crate) async fn run_until<T, F: Future<Output = T>>(
         &self,
         task: impl FnOnce(Self) -> F,
         end: fn(Phase) -> Option<Reason>,
@@ -258,7 +251,7 @@ impl fmt::Debug for Lease {
 
 /// The tasks under a lead, and how far its end has come.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Phase {
+pub(crate) struct Phase {
     /// Whether the program has taken the lead.
     is_taken: bool,
     /// The number of tasks that run under it.
@@ -273,7 +266,7 @@ struct Phase {
 
 impl Phase {
     /// Why the barrier has begun, or the lease is over.
-    fn ends(self) -> Option<Reason> {
+    pub(crate) fn ends(self) -> Option<Reason> {
         self.over.or(self.stops)
     }
 

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::event::{Event, Events};
 use crate::follower::{self, Follower};
 use crate::handle::{Election, Lead};
+use crate::lease::Command;
 
 impl Builder {
     /// Stands in `count` elections in place of one, on one session with Kafka: 1 to 10,000 roles, whose names are their numbers from 0 on.
@@ -261,18 +262,19 @@ impl Roles {
         }
     }
 
-    /// Begins to leave all elections. The release of each tells the other processes that this one leaves all.
+    /// Begins to leave all elections. The release of each tells the other processes that this one leaves all, so that they hand it no role
+    /// while it leaves.
     fn begin_to_leave(&self) {
         for (_, election) in &self.elections {
-            election.begin_to_leave_with_all();
+            election.shared.commands.send(Command::Leave { all: true });
         }
     }
 }
 
 impl Drop for Roles {
     fn drop(&mut self) {
-        // Otherwise a role is still in use, and the process may stay.
-        if self.elections.iter().all(|(_, election)| election.is_last_handle()) {
+        // Otherwise there is a clone of an election, or a lead: a role is still in use, and the process may stay.
+        if self.elections.iter().all(|(_, election)| Arc::strong_count(&election.shared) == 1) {
             self.begin_to_leave();
         }
     }
