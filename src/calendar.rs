@@ -74,11 +74,6 @@ impl Every {
         ((1..=Self::LONGEST).contains(&length) && is_whole && offset < length).then_some(Self { length, offset })
     }
 
-    /// Whether the windows begin at a time of day, which depends on the time zone.
-    pub(crate) const fn is_by_the_day(self) -> bool {
-        self.length >= DAY
-    }
-
     /// The last edge that is not after `now`, and the first that is.
     fn around(self, zone: &TimeZone, now: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let since = zone.to_datetime(now).duration_since(FIRST_EDGE).as_secs();
@@ -111,12 +106,9 @@ impl Edges {
         }
     }
 
-    /// The windows of equal length, if they are such.
-    pub(crate) const fn every(&self) -> Option<Every> {
-        match self {
-            Self::At(_) => None,
-            Self::Every(every) => Some(*every),
-        }
+    /// Whether the windows have one length, of less than a day. Longer ones begin at a time of day, which depends on the time zone.
+    pub(crate) const fn are_by_the_hour(&self) -> bool {
+        matches!(self, Self::Every(every) if every.length < DAY)
     }
 
     /// The times of a cron expression.

@@ -66,7 +66,9 @@ pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Optio
     let (policy, calendar) = if once.is_some() {
         (policy(validate_key(value)?.into(), None, None), None)
     } else if window.is_some() {
-        let (calendar, Window { key, span }) = present_window(value, zone)?;
+        let every = Every::parse(value.text()?).ok_or_else(|| value.refuse(LENGTH))?;
+        let calendar = calendar_of(Edges::Every(every), zone, value)?;
+        let Window { key, span } = calendar.window(clock::wall_ms());
         (policy(key, Some(span), None), Some(calendar))
     } else {
         let (calendar, catch_up) = schedule_of(value, zone, catch_up)?;
@@ -117,19 +119,10 @@ fn days(duration: Duration) -> String {
     }
 }
 
-/// `--window`: the calendar, and its window that is current now.
-fn present_window(value: &Value, zone: &Value) -> Result<(Calendar, Window)> {
-    let every = Every::parse(value.text()?).ok_or_else(|| value.refuse(LENGTH))?;
-    let calendar = Calendar::new(Edges::Every(every), time_zone(zone, Some(every), value)?);
-    let window = calendar.window(clock::wall_ms());
-    Ok((calendar, window))
-}
-
 /// `--schedule`: the calendar, and what a new leader runs.
 fn schedule_of(value: &Value, zone: &Value, catch_up: &Value) -> Result<(Calendar, CatchUp)> {
     let edges = Edges::of_schedule(value.text()?).map_err(|error| value.refuse(error.to_string()))?;
-    let zone = time_zone(zone, edges.every(), value)?;
-    let calendar = Calendar::new(edges, zone);
+    let calendar = calendar_of(edges, zone, value)?;
     if calendar.is_over(clock::wall_ms()) {
         return Err(value.refuse("has no time that is still to come, by this machine's clock"));
     }
@@ -168,7 +161,8 @@ pub(crate) fn validate_key(value: &Value) -> Result<String> {
     Ok(key)
 }
 
-fn time_zone(zone: &Value, every: Option<Every>, windows: &Value) -> Result<TimeZone> {
+/// The calendar with the time zone that `zone` names.
+fn calendar_of(edges: Edges, zone: &Value, windows: &Value) -> Result<Calendar> {
     // UTC needs no database, which small images lack.
     let name = zone.text()?;
     let is_utc = ["UTC", "Etc/UTC"].iter().any(|utc| name.eq_ignore_ascii_case(utc));
@@ -176,11 +170,11 @@ fn time_zone(zone: &Value, every: Option<Every>, windows: &Value) -> Result<Time
     let found = found.map_err(|_| {
         zone.refuse("is not in this machine's time zone database (tzdata); must be a name such as UTC or Europe/Berlin")
     })?;
-    if found != TimeZone::UTC && every.is_some_and(|every| !every.is_by_the_day()) {
+    if found != TimeZone::UTC && edges.are_by_the_hour() {
         return Err(zone.refuse(format!(
             "has no meaning with {}: windows of less than a day are counted in UTC",
             windows.shown()
         )));
     }
-    Ok(found)
+    Ok(Calendar::new(edges, found))
 }
