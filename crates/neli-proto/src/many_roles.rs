@@ -13,24 +13,12 @@ use crate::node::{Event, Node};
 use crate::precedence::Assignment;
 use crate::record::{Body, Offset, Record, Why};
 use crate::role_set::RoleSet;
-use crate::spread::{self, Holding, Spread};
+use crate::spread::{Holding, Spread};
 use crate::time::Time;
 use crate::timings::Patience;
 
 pub use crate::action::RolesAction as Action;
-
-/// The common settings of a process's elections.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The fixed part of the process's hello: its identity, its roles as typed, and how many it leads at most.
-    pub hello: Hello,
-    /// The number of roles. Roles are numbered from 0.
-    pub roles: usize,
-    /// Which candidate claims a vacancy first.
-    pub elector: Elector,
-    /// `--spread`: whether roles are handed over.
-    pub are_spread: bool,
-}
+pub use crate::spread::Settings;
 
 /// The spread and the introduction of a process with many roles.
 #[derive(Clone, Debug)]
@@ -268,17 +256,15 @@ impl ManyRoles {
         if self.known.is_some() {
             return;
         }
-        let Settings { hello, roles, elector, are_spread } = &mut self.settings;
+        let mut spread = Spread::new(now, &self.settings);
+        let Settings { hello, roles, elector, .. } = &mut self.settings;
         let is_never = *elector == Elector::Group(Patience::Never);
         let uses_group = is_never || *elector != Elector::Log && usize::try_from(partitions) == Ok(*roles);
-        let (member, max_roles) = (hello.member.clone(), hello.max_roles);
-        let settings = spread::Settings { member: member.clone(), roles: *roles, is_on: *are_spread, max_roles };
-        let mut spread = Spread::new(now, settings);
-        spread.note_priority(now, &member, hello.priority);
+        spread.note_priority(now, &hello.member, hello.priority);
         hello.partitions = Some(partitions);
         if uses_group {
             // A candidate of an earlier version hands roles over by the group's assignment, unless another one states a limit.
-            hello.max_roles = max_roles.or_else(|| u32::try_from(*roles).ok());
+            hello.max_roles = hello.max_roles.or_else(|| u32::try_from(*roles).ok());
         }
         let mut introduction = Introduction::new(hello.clone());
         if self.is_fit {

@@ -14,11 +14,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::hello::Hello;
 use crate::precedence::{Assignment, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::record::{MemberId, Why};
 use crate::role_set::RoleSet;
 use crate::time::Time;
-use crate::timings::TAKEN_WITHIN;
+use crate::timings::{Elector, TAKEN_WITHIN};
 use hand_over::{LastDelay, Role};
 use members::Members;
 
@@ -42,17 +43,17 @@ const LATE_HELLO: Duration = Duration::from_secs(5);
 /// A role that has had no leader for this long no longer counts in the shares, and no candidate waits for another one to claim it.
 const VACANCY_COUNTS: Duration = TAKEN_WITHIN;
 
-/// The settings of a `Spread`.
+/// The common settings of a process's elections.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The member id of this process, which is the same in all of its roles.
-    pub member: MemberId,
+    /// The fixed part of the process's hello: its identity, its roles as typed, and how many it leads at most.
+    pub hello: Hello,
     /// The number of roles. Roles are numbered from 0.
     pub roles: usize,
+    /// Which candidate claims a vacancy first.
+    pub elector: Elector,
     /// `--spread`: whether roles are handed over.
-    pub is_on: bool,
-    /// `--max-roles`: the most roles that this process holds.
-    pub max_roles: Option<u32>,
+    pub are_spread: bool,
 }
 
 /// The holder of a role, according to its journal and to this process's candidate.
@@ -118,12 +119,13 @@ pub struct Spread {
 
 impl Spread {
     /// A `Spread` without other candidates.
-    pub fn new(now: Time, settings: Settings) -> Self {
-        let Settings { member, roles, is_on, max_roles } = settings;
+    pub fn new(now: Time, settings: &Settings) -> Self {
+        let Settings { hello, roles, are_spread, .. } = settings;
+        let (member, max_roles, is_on) = (hello.member.clone(), hello.max_roles, *are_spread);
         let role = Role { since: now, ..Role::default() };
         let mut members = Members::default();
         members.known(&member).max_roles = max_roles;
-        let roles = alloc::vec![role; roles];
+        let roles = alloc::vec![role; *roles];
         let (not_before, changed_at) = (now, now);
         Self { member, is_on, max_roles, roles, members, not_before, changed_at, now, ..Self::default() }
     }

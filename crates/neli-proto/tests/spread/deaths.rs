@@ -104,7 +104,7 @@ fn ask(seconds: u64, member: &str) -> (Duration, MemberId) {
 /// One that does not answer is asked twice. After four seconds its share is for others, and when it is heard again it gets it.
 #[test]
 fn one_that_does_not_answer_gets_nothing_until_it_is_heard() {
-    let mut spread = leads_all(settings(4));
+    let mut spread = leads_all(&settings(4));
     let later = START + Duration::from_secs(20);
     assert_eq!(unanswered(&mut spread, START, later), [ask(1, "m2"), ask(3, "m2")]);
     spread.hello_received(later, &"m3".into(), None);
@@ -121,7 +121,7 @@ fn one_that_does_not_answer_gets_nothing_until_it_is_heard() {
 /// A question of another process is as good as an own one.
 #[test]
 fn one_that_was_asked_by_another_is_not_asked_again() {
-    let mut spread = leads_all(settings(4));
+    let mut spread = leads_all(&settings(4));
     let second = Duration::from_secs(1);
     spread.asked(START + second, &"m2".into());
     assert_eq!(unanswered(&mut spread, START + second, START + second * 10), [ask(2, "m2")]);
@@ -130,7 +130,7 @@ fn one_that_was_asked_by_another_is_not_asked_again() {
 /// It has beaten since it was chosen. A record from before that proves nothing.
 #[test]
 fn a_record_of_a_leader_is_as_good_as_an_answer() {
-    let mut spread = leads_all(settings(4));
+    let mut spread = leads_all(&settings(4));
     let chosen = START + Duration::from_secs(1);
     spread.heard(START + Duration::from_millis(999), &"m2".into());
     assert_eq!(unanswered(&mut spread, START, chosen).len(), 1);
@@ -142,7 +142,7 @@ fn a_record_of_a_leader_is_as_good_as_an_answer() {
 #[test]
 fn an_old_hello_brings_no_candidate_back() {
     for why in ["supervisor-died", "suspended", "silence"] {
-        let mut spread = Spread::new(START, settings(4));
+        let mut spread = Spread::new(START, &settings(4));
         spread.observe(START, 0, held_by("m2"));
         if why != "silence" {
             spread.released(START, 0, &"m2".into(), why);
@@ -157,7 +157,7 @@ fn an_old_hello_brings_no_candidate_back() {
 /// Processes of one name that live for some seconds. From the third on each gets nothing until it has stood for a minute.
 #[test]
 fn one_that_dies_shortly_after_its_start_again_and_again_must_stand_for_a_minute_first() {
-    let mut spread = leads_all(settings(4));
+    let mut spread = leads_all(&settings(4));
     drop(handed_over(&mut spread, START, Duration::ZERO));
     spread.member_left(START, &"m2".into());
     let mut now = START;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use neli_proto::hello::Hello;
 use neli_proto::precedence::{Assignment, RANDOM_DELAY};
 use neli_proto::record::MemberId;
 use neli_proto::spread::{Holding, PATIENCE, Settings, Spread};
@@ -63,7 +64,8 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn new(now: Time, member: MemberId, roles: usize, elector: Elector, max_roles: Option<u32>) -> Self {
-        let settings = Settings { member: member.clone(), roles, is_on: true, max_roles };
+        let hello = Hello { max_roles, ..Hello::new(member.clone(), None) };
+        let settings = Settings { hello, roles, elector, are_spread: true };
         let state = RoleState {
             read: 0,
             leader: None,
@@ -77,7 +79,7 @@ impl Process {
             cools_off: None,
         };
         Self {
-            spread: Spread::new(now, settings),
+            spread: Spread::new(now, &settings),
             role_states: vec![state; roles],
             member,
             name: None,
