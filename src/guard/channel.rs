@@ -105,26 +105,17 @@ impl Channel {
 }
 
 /// The delay before packets are sent again for which the kernel lacked a resource.
-pub(super) const SEND_AGAIN: Duration = Duration::from_millis(20);
+const SEND_AGAIN: Duration = Duration::from_millis(20);
 
-/// Why packets are still queued.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Waiting {
-    /// The socket is full: it becomes writable later.
-    Full,
-    /// The kernel lacks memory, or this user has too many descriptors in flight. The kernel does not report when that is over.
-    OutOfResources,
+/// Whether a packet that was not sent for this reason should be sent again; otherwise the other side is gone.
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | ETOOMANYREFS))
 }
 
-impl Waiting {
-    /// Why a packet that was not sent for this reason should be sent again; `None` if the other side is gone.
-    pub(super) fn of(error: &io::Error) -> Option<Self> {
-        match error.raw_os_error()? {
-            libc::EAGAIN => Some(Self::Full),
-            libc::ENOBUFS | libc::ENOMEM | ETOOMANYREFS => Some(Self::OutOfResources),
-            _ => None,
-        }
-    }
+/// When to send such a packet again; `None` if the socket is full, which becomes writable later. If the kernel lacks memory, or this user has
+/// too many descriptors in flight, the kernel does not report when that is over.
+fn again_at(now: Time, error: &io::Error) -> Option<Time> {
+    (error.kind() != io::ErrorKind::WouldBlock).then(|| now + SEND_AGAIN)
 }
 
 impl AsFd for Channel {
@@ -168,14 +159,15 @@ impl Backlog {
         *send_again_at = None;
         while let Some((order, descriptor)) = orders.first() {
             let outcome = send(&order, descriptor.map(AsFd::as_fd));
-            if let Some(waiting) = outcome.as_ref().err().and_then(Waiting::of) {
+            if let Err(error) = &outcome
+                && is_temporary(error)
+            {
                 // Other processes of this user may have many descriptors in flight for a long time. So the descriptor for a command's
                 // output is dropped, because the lease and the stop that are queued after it are more important.
-                if outcome.is_err_and(|error| error.raw_os_error() == Some(ETOOMANYREFS)) && orders.give_up_descriptor()
-                {
+                if error.raw_os_error() == Some(ETOOMANYREFS) && orders.give_up_descriptor() {
                     continue;
                 }
-                *send_again_at = (waiting == Waiting::OutOfResources).then(|| now + SEND_AGAIN);
+                *send_again_at = again_at(now, error);
                 return Ok(());
             }
             orders.drop_first();
@@ -185,25 +177,26 @@ impl Backlog {
     }
 }
 
-/// Sends as many queued answers as possible; returns why the rest is still queued.
-pub(super) fn send_answers(answers: &mut Answers<OwnedFd>, channel: &Channel) -> Option<Waiting> {
-    send_answers_by(answers, |answer, descriptor| channel.send_json(answer, descriptor))
+/// Sends as many queued answers as possible; returns when to send the rest, unless there is none, or it is to be sent when the socket has room.
+pub(super) fn send_answers(now: Time, answers: &mut Answers<OwnedFd>, channel: &Channel) -> Option<Time> {
+    send_answers_by(now, answers, |answer, descriptor| channel.send_json(answer, descriptor))
 }
 
 fn send_answers_by(
+    now: Time,
     answers: &mut Answers<OwnedFd>,
     mut send: impl FnMut(&Answer, Option<BorrowedFd<'_>>) -> io::Result<()>,
-) -> Option<Waiting> {
+) -> Option<Time> {
     while let Some((answer, descriptor)) = answers.first() {
         if let Err(error) = send(answer, descriptor.map(AsFd::as_fd))
-            && let Some(waiting) = Waiting::of(&error)
+            && is_temporary(&error)
         {
             // Other processes of this user may have many descriptors in flight for a long time, and a guard that sends no answers is killed
             // with its job. So the descriptor is given up.
             if error.raw_os_error() == Some(ETOOMANYREFS) && answers.give_up_descriptor() {
                 continue;
             }
-            return Some(waiting);
+            return again_at(now, &error);
         }
         // Any other error is permanent: the other side is gone.
         answers.take_first();
@@ -338,11 +331,11 @@ mod tests {
             answers.put(Answer::Extended { until: Time::from_nanos(nanos) }, None);
         }
         answers.put(Answer::Gone, None);
-        assert_eq!(send_answers(&mut answers, &ours), Some(Waiting::Full));
+        assert_eq!(send_answers(NOW, &mut answers, &ours), None, "there will be room");
         assert!(!answers.is_empty());
 
         while peer.receive().is_ok() {}
-        assert_eq!(send_answers(&mut answers, &ours), None);
+        assert_eq!(send_answers(NOW, &mut answers, &ours), None);
         assert!(answers.is_empty());
         let taken: Vec<Answer> =
             (0..2).map(|_| serde_json::from_slice(&peer.receive().unwrap().unwrap().bytes).unwrap()).collect();
@@ -356,9 +349,9 @@ mod tests {
             let mut answers = Answers::default();
             answers.put(Answer::Gone, None);
             let short = |_: &Answer, _: Option<BorrowedFd<'_>>| Err(io::Error::from_raw_os_error(errno));
-            assert_eq!(send_answers_by(&mut answers, short), Some(Waiting::OutOfResources));
+            assert_eq!(send_answers_by(NOW, &mut answers, short), Some(NOW + SEND_AGAIN));
             let mut sent = Vec::new();
-            let waiting = send_answers_by(&mut answers, |answer, _| {
+            let waiting = send_answers_by(NOW, &mut answers, |answer, _| {
                 sent.push(answer.clone());
                 Ok(())
             });
@@ -372,7 +365,7 @@ mod tests {
         answers.put(Answer::Started { pid: 7 }, Some(File::open("/dev/null").unwrap().into()));
         answers.put(Answer::Gone, None);
         let mut sent = Vec::new();
-        let waiting = send_answers_by(&mut answers, |answer, descriptor| {
+        let waiting = send_answers_by(NOW, &mut answers, |answer, descriptor| {
             if descriptor.is_some() {
                 return Err(io::Error::from_raw_os_error(ETOOMANYREFS));
             }
@@ -386,7 +379,7 @@ mod tests {
     fn a_supervisor_that_is_gone_is_sent_nothing_again() {
         let mut answers = Answers::default();
         answers.put(Answer::Gone, None);
-        assert_eq!(send_answers_by(&mut answers, |_, _| Err(io::Error::from_raw_os_error(EPIPE))), None);
+        assert_eq!(send_answers_by(NOW, &mut answers, |_, _| Err(io::Error::from_raw_os_error(EPIPE))), None);
         assert!(answers.is_empty());
     }
 }

@@ -22,7 +22,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
-use crate::guard::channel::{self, Channel, SEND_AGAIN, Waiting};
+use crate::guard::channel::{self, Channel};
 use crate::guard::deadline_thread::DeadlineThread;
 use crate::guard::job::Job;
 use crate::guard::lease::{self, Lease};
@@ -340,8 +340,7 @@ impl GuardLoop {
 
     pub(super) fn flush(&mut self) {
         if let Some(channel) = &self.channel {
-            let waiting = channel::send_answers(&mut self.answers, channel);
-            self.send_again_at = (waiting == Some(Waiting::OutOfResources)).then(|| clock::now() + SEND_AGAIN);
+            self.send_again_at = channel::send_answers(clock::now(), &mut self.answers, channel);
         }
     }
 
