@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use crate::action::Action;
+use crate::action::{Action, EndedRun};
 use crate::candidate;
 use crate::fact::{self, Fact, Facts, Outcome, Place};
 use crate::kafka::Request;
@@ -15,7 +15,7 @@ use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
 use crate::reminder::INTERVAL;
 use crate::schedule::{CatchUp, Schedule};
-use crate::supervisor::{RunEnd, Wanted, WantedState};
+use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Span, Time, Window, millis};
 
 mod scheduled;
@@ -275,17 +275,18 @@ impl Once {
         }
     }
 
-    /// Handles that the job ended by itself, and no process of it is left (K3).
-    pub(crate) fn run_ended(&mut self, end: RunEnd) {
+    /// Handles that the job's run of this number ended by itself, and no process of it is left (K3).
+    pub(crate) fn run_ended(&mut self, number: u32, run: EndedRun) {
         let Phase::Running { fact } = &self.phase else { return };
-        if fact.seq != end.id {
+        if fact.seq != number {
             return;
         }
-        let outcome = if end.status == 0 { Outcome::Done } else { Outcome::Failed };
-        let ran_ms = Some(millis(end.ran));
+        let status = run.status.code();
+        let outcome = if status == 0 { Outcome::Done } else { Outcome::Failed };
+        let ran_ms = Some(millis(run.ran));
         let fact = fact.clone();
         let id = self.next_id();
-        let fact = Fact { outcome, exit: Some(end.status), ran_ms, seq: id, ..fact };
+        let fact = Fact { outcome, exit: Some(status), ran_ms, seq: id, ..fact };
         let [done, attempt] = [Outcome::Done, Outcome::Failed].map(|of| Some(fact.clone()).filter(|_| outcome == of));
         self.learn(Facts { done, attempt, ..Facts::default() });
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });

@@ -24,7 +24,6 @@ use watch::Watch;
 pub use crate::action::{Action, Ending, Lost};
 pub use crate::job::{Foreground, JobReport, JobStatus};
 pub use crate::note::Loss;
-pub use running::RunEnd;
 pub use wanted::{JobEnd, JobIs, Local, NothingLeft, Wanted, WantedState};
 
 mod running;
@@ -297,11 +296,10 @@ impl Supervisor {
         self.term().unwrap_or(-1)
     }
 
-    /// The last run of a held term, if it ended by itself and nothing of it is left.
-    pub fn run_end(&self) -> Option<RunEnd> {
-        let Run { status, ran, own_end, .. } = self.run;
-        let status = status.filter(|_| own_end == OwnEnd::Over)?;
-        Some(RunEnd { id: self.run_id, status: status.code(), ran })
+    /// The last run of a held term, with the number that the node has given to it, if it ended by itself and nothing of it is left.
+    pub fn run_end(&self) -> Option<(u32, EndedRun)> {
+        let ended = self.ended_run(true).filter(|_| self.run.own_end == OwnEnd::Over)?;
+        Some((self.run_id, ended))
     }
 
     /// The attempt of the present or the last run.

@@ -239,8 +239,8 @@ impl Node {
     /// Tells the key of the run that has ended, and the candidate whether it may claim.
     pub(super) fn tell_of_key(&mut self, now: Time) {
         if let Some(once) = &mut self.once {
-            if let Some(end) = self.supervisor.run_end() {
-                once.run_ended(end);
+            if let Some((number, run)) = self.supervisor.run_end() {
+                once.run_ended(number, run);
             }
             self.candidate.hold_claims(now, once.holds_claims());
         }

@@ -19,17 +19,6 @@ const NOT_FOUND: u8 = 127;
 /// The number of the error "no such file or directory", the same on every Linux.
 const ENOENT: i32 = 2;
 
-/// A run that ended by itself.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct RunEnd {
-    /// Its number.
-    pub id: u32,
-    /// Its status, as in a shell.
-    pub status: u8,
-    /// How long its main process was alive.
-    pub ran: Duration,
-}
-
 impl Supervisor {
     pub(super) fn started(&mut self, now: Time, pid: u32) {
         self.run.started = true;

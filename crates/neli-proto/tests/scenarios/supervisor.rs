@@ -5,13 +5,13 @@ use std::time::Duration;
 use neli_proto::candidate::{Departure, JobEnd, JobReport};
 use neli_proto::guard::{Answer, CommandKind, Grant, Order, SeenEnd, Step, Target};
 use neli_proto::health::HealthPolicy;
+use neli_proto::hooks::EndedRun;
 use neli_proto::job::CommandEnd;
 use neli_proto::note::Note;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
 use neli_proto::supervisor::Supervisor;
 use neli_proto::supervisor::{
-    Action, Ending, Event, Foreground, JobIs, JobStatus, Local, Lost, OnLoss, Policy, RunEnd, StopPolicy, Wanted,
-    WantedState,
+    Action, Ending, Event, Foreground, JobIs, JobStatus, Local, Lost, OnLoss, Policy, StopPolicy, Wanted, WantedState,
 };
 use neli_proto::time::{Span, Time};
 
@@ -25,7 +25,7 @@ pub(crate) struct Scenario {
     /// What the candidate wants of the job.
     wanted: Option<Wanted>,
     /// What the candidate, and with a key the node, last saw.
-    seen: (Local, Option<RunEnd>),
+    seen: (Local, Option<(u32, EndedRun)>),
 }
 
 impl Scenario {
@@ -104,7 +104,7 @@ impl Scenario {
             "led" => led(WantedState::Run),
             "may-run" => wanted(WantedState::RunOnce {
                 // Each run has another number.
-                id: self.seen.1.map_or(0, |end| end.id) + 1,
+                id: self.seen.1.map_or(0, |(id, _)| id) + 1,
                 window: words
                     .number_of("window")
                     .map(|number: u64| Span { from_ms: number * 1_000, until_ms: (number + 1) * 1_000 }),
@@ -218,8 +218,8 @@ impl Subject for Scenario {
         }
         let seen = (self.supervisor.local(), self.supervisor.run_end());
         actions.extend(shown_change(&self.seen.0, &seen.0));
-        if let Some(RunEnd { status, ran, .. }) = seen.1.filter(|_| self.seen.1.is_none()) {
-            actions.push(format!("asks what follows a run with {status}, after {}", shown(ran)));
+        if let Some((_, EndedRun { status, ran, .. })) = seen.1.filter(|_| self.seen.1.is_none()) {
+            actions.push(format!("asks what follows a run with {}, after {}", status.code(), shown(ran)));
         }
         self.seen = seen;
         actions
