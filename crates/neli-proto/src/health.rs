@@ -102,15 +102,14 @@ impl Health {
         Some((self.last_id, kill_at))
     }
 
-    /// A run of the job has begun.
-    pub(crate) fn run_began(&mut self, now: Time) {
-        let check = Check::At(now + self.policy.interval);
-        self.run = Some(MonitoredRun { began: now, check, failures: 0, has_succeeded: false });
-    }
-
-    /// The run is being stopped, or has ended.
-    pub(crate) fn run_over(&mut self) {
-        self.run = None;
+    /// Notes whether a run of the job is alive, and is not being stopped.
+    pub(crate) fn set_running(&mut self, now: Time, is_running: bool) {
+        if !is_running {
+            self.run = None;
+        } else if self.run.is_none() {
+            let check = Check::At(now + self.policy.interval);
+            self.run = Some(MonitoredRun { began: now, check, failures: 0, has_succeeded: false });
+        }
     }
 
     /// The health command with this number has ended. The last line of its output may be empty.
@@ -118,11 +117,6 @@ impl Health {
         if id == self.last_id {
             self.ended(now, end, last_line);
         }
-    }
-
-    /// Whether a run is being checked.
-    pub(crate) const fn has_run(&self) -> bool {
-        self.run.is_some()
     }
 
     /// Whether the run has failed so often that the job is unhealthy.
@@ -181,7 +175,7 @@ mod tests {
                 start: Duration::from_secs(start_seconds),
             };
             let mut scenario = Self { health: Health::new(policy), now: Time::from_nanos(0) };
-            scenario.health.run_began(scenario.now);
+            scenario.health.set_running(scenario.now, true);
             scenario
         }
 
@@ -282,10 +276,10 @@ mod tests {
         let mut scenario = Scenario::begin(0);
         scenario.go_on(FAILED);
         let (id, _) = scenario.next_command();
-        scenario.health.run_over();
+        scenario.health.set_running(scenario.now, false);
         assert_eq!(scenario.health.poll_timeout(), None);
         assert_eq!(scenario.end(id, FAILED), None, "of a run that is over");
-        scenario.health.run_began(scenario.now);
+        scenario.health.set_running(scenario.now, true);
         assert_eq!(scenario.end(id, FAILED), None, "of the run before");
         assert_eq!(scenario.go_on(FAILED), Some((1, FAILED)));
     }

@@ -391,12 +391,7 @@ impl Supervisor {
     /// Begins or ends the checks. Must be called after every event that may have changed the job's state.
     pub(super) fn look_after_health(&mut self, now: Time) {
         let Some(mut health) = self.health.take() else { return };
-        let runs = matches!(self.job, Job::Running { .. });
-        match (runs, health.has_run()) {
-            (true, false) => health.run_began(now),
-            (false, true) => health.run_over(),
-            (true, true) | (false, false) => {}
-        }
+        health.set_running(now, matches!(self.job, Job::Running { .. }));
         let command = health.poll_command(now);
         if let Some(failure) = health.poll_failure() {
             if let Job::Running { since, .. } = self.job
