@@ -376,8 +376,8 @@ impl Following {
                 break;
             }
             let has_answer = events.iter().any(|event| matches!(event, TopicsEvent::Answered { .. }));
-            let has_record = events.iter().any(|event| matches!(event, TopicsEvent::Read { .. }));
-            if has_record || has_answer && !mem::replace(&mut was_answered, true) {
+            let is_first_answer = has_answer && !mem::replace(&mut was_answered, true);
+            if is_first_answer || events.iter().any(|event| matches!(event, TopicsEvent::Read { .. })) {
                 due = limit.due();
             }
             self.handle_all(topics, events)?;
