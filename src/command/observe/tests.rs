@@ -311,6 +311,17 @@ fn the_outcome_of_a_run_is_that_of_its_release_if_no_fact_says_it() {
     }
 }
 
+/// Kafka answers: only this topic can't be read.
+#[test]
+fn an_election_whose_topic_cannot_be_read_is_unknown_for_that_reason() {
+    let mut world = World::new();
+    world.claim(0, "g", "db1");
+    world.answer(60, &[("a.neli", Err("no right")), ("a.neli.once", Ok(()))]);
+    let object = world.object(60);
+    let why = "can't tell who leads: Kafka answers, but the topic can't be read now, or this partition of it";
+    assert_eq!((&object["elections"][0]["why"], &object["broker"]["up"]), (&why.into(), &true.into()), "{object}");
+}
+
 #[test]
 fn a_run_whose_runner_is_gone_is_interrupted() {
     let mut world = World::new();
