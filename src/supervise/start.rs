@@ -134,8 +134,8 @@ impl Prepared {
         let ignored = signals::ignored_at_start();
         config.warnings.extend(config.job.stop.signal.filter(|signal| ignored.contains(*signal)).map(|signal| {
             format!(
-                "--stop-signal {}: whoever started neli-run ignores it (nohup, a script's &), so the job does too unless it handles it, and is \
-                 then killed at --stop-timeout; start neli-run by env --default-signal",
+                "--stop-signal {}: it was ignored when neli-run started (nohup, a script's &), and so the job ignores it too: a job that does not \
+                 handle it is killed at --stop-timeout; start neli-run by env --default-signal",
                 signal_name(signal)
             )
         }));

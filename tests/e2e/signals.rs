@@ -154,6 +154,7 @@ fn a_stopped_job_is_told_of_and_can_end_by_itself() {
     election.await_witness(term);
     let job = leader.await_job();
     job.signal(Signal::SIGSTOP);
+    wait::until_true("a stopped job", || job.is_stopped());
     wait::until_true("the warning", || leader.warnings_with("the job's main process is stopped (SIGSTOP)").len() == 1);
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
@@ -274,12 +275,10 @@ fn two_stops_at_once_are_one() {
 fn an_ignored_signal_stays_ignored() {
     let election = election(Elector::Log);
     // `sleep` handles no signal. It continues because it inherits the ignored ones.
-    let candidate =
-        election.candidate().job(["sleep", "1000"]).option("--stop-signal", "INT").option("--stop-timeout", "1s");
+    let candidate = election.candidate().job(["sleep", "1000"]);
     let ignoring = ["env", "--ignore-signal=HUP,INT,QUIT,TSTP,PIPE"];
     let mut run = candidate.start_behind(&ignoring);
     run.await_lead();
-    assert_eq!(run.warnings_with("--stop-signal SIGINT: whoever started neli-run ignores it").len(), 1);
     let job = run.await_job();
     for number in [1, 2, 3, 20] {
         send(&run, number);
@@ -289,6 +288,21 @@ fn an_ignored_signal_stays_ignored() {
     wait::pause(Duration::from_millis(500));
     assert!(job.lives() && !job.is_stopped());
     assert!(run.events("stopping").is_empty() && run.events("job_exited").is_empty(), "{run:?}");
+    run.signal(Signal::SIGTERM);
+    assert_eq!(run.status(), 143);
+    election.close([run]);
+}
+
+/// The job can't get a stop signal that it ignores as well.
+#[test]
+fn a_stop_signal_that_is_ignored_at_the_start_is_warned_of() {
+    let election = election(Elector::Log);
+    let candidate = election.candidate().job(["sleep", "1000"]);
+    let candidate = candidate.option("--stop-signal", "INT").option("--stop-timeout", "1s");
+    let mut run = candidate.start_behind(&["env", "--ignore-signal=INT"]);
+    run.await_lead();
+    assert_eq!(run.warnings_with("--stop-signal SIGINT: it was ignored when neli-run started").len(), 1);
+    run.await_job();
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 137);
     election.close([run]);
