@@ -134,8 +134,8 @@ pub(crate) const fn has_beginning(window: Span) -> bool {
     window.from_ms > 0
 }
 
-/// Whether a window begins at this end of another one: what is after the last time has no end.
-pub(crate) const fn is_time(until_ms: u64) -> bool {
+/// Whether another window begins where one ends. None does after the last time of a calendar.
+pub(crate) const fn is_start(until_ms: u64) -> bool {
     until_ms < LAST.unsigned_abs()
 }
 
@@ -159,7 +159,7 @@ impl Calendar {
     /// The starts of the next windows, in milliseconds since 1970.
     pub(crate) fn next_starts(&self, wall_ms: u64) -> impl Iterator<Item = u64> {
         let starts = std::iter::successors(Some(wall_ms), |at| Some(self.window(*at).span.until_ms));
-        starts.skip(1).take_while(|start| is_time(*start))
+        starts.skip(1).take_while(|start| is_start(*start))
     }
 
     /// Whether no window begins after this moment, in milliseconds since 1970: each year of a cron expression that names years is over.
@@ -201,7 +201,7 @@ impl Calendar {
             (!is_over).then_some(span)
         });
         // Before the first time and after the last one there is no window.
-        let is_one = |span: &Span| has_beginning(*span) && is_time(span.until_ms);
+        let is_one = |span: &Span| has_beginning(*span) && is_start(span.until_ms);
         spans.filter(is_one).map(|span| Duration::from_millis(span.until_ms - span.from_ms)).max()
     }
 }

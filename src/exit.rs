@@ -96,8 +96,11 @@ pub const TABLE: &[(&str, &str)] = &[
 
 /// An error that ends the process with another status than 125: `downcast_ref` finds it below any context.
 #[derive(Debug, thiserror::Error)]
-#[error("{1}")]
-struct WithStatus(ExitStatus, String);
+#[error("{line}")]
+struct WithStatus {
+    status: ExitStatus,
+    line: String,
+}
 
 /// Why Kafka has not answered in time, in a sentence: what was asked for is unknown, which is the exit status 4.
 #[derive(Debug, thiserror::Error)]
@@ -106,13 +109,13 @@ pub(crate) struct NoAnswer(pub(crate) String);
 
 /// An error with another exit status than 125.
 pub(crate) fn with_status(status: ExitStatus, line: impl fmt::Display) -> anyhow::Error {
-    WithStatus(status, line.to_string()).into()
+    WithStatus { status, line: line.to_string() }.into()
 }
 
 /// The exit status of an error: 125 (wrong options or configuration, or Kafka refuses), unless it has another one.
 pub fn status_of(error: &anyhow::Error) -> ExitStatus {
     match error.downcast_ref() {
-        Some(WithStatus(status, _)) => *status,
+        Some(WithStatus { status, .. }) => *status,
         None if error.is::<NoAnswer>() => ExitStatus::Answer(4),
         None => ExitStatus::Ending(Ending::Refused),
     }

@@ -5,13 +5,13 @@ use std::process::ExitCode;
 
 use neli_run::cli;
 use neli_run::cli::validate;
-use neli_run::command::{self, output::say_at};
+use neli_run::command;
 use neli_run::exit::{self, ExitStatus};
 use neli_run::guard;
 use neli_run::process::memory_files::{self, Deliverer};
 use neli_run::process::system;
 use neli_run::release;
-use neli_run::report::log::Level;
+use neli_run::report::log::{Level, say_at};
 use neli_run::supervise::{self, AtStart};
 
 fn main() -> ExitCode {

@@ -13,7 +13,7 @@ use neli_proto::observer::{History, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
 use serde_json::{Value, json};
 
-use crate::calendar::{Calendar, Edges, has_beginning, is_time};
+use crate::calendar::{Calendar, Edges, has_beginning, is_start};
 use crate::command::look::Look;
 use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
@@ -172,12 +172,15 @@ impl LastRun {
         self.fact.outcome == Outcome::Running && !may_go_on(&self.fact, current)
     }
 
+    /// Its outcome in a word.
+    pub(super) fn outcome(&self, current: Leadership<'_>) -> Value {
+        if self.is_interrupted(current) { json!("interrupted") } else { json!(self.fact.outcome) }
+    }
+
     /// As docs/json.md describes it.
     pub(super) fn json(&self, current: Leadership<'_>) -> Value {
         let mut of_run = run(&self.fact);
-        if self.is_interrupted(current) {
-            of_run["outcome"] = json!("interrupted");
-        }
+        of_run["outcome"] = self.outcome(current);
         of_run
     }
 
@@ -262,10 +265,14 @@ pub(super) fn election_of(key: &[u8]) -> Option<&str> {
     (!once.contains('/')).then(|| &key[..group.len() + 1 + role.len()])
 }
 
-fn begun(Fact { name, at_ms, term, attempt, .. }: &Fact) -> String {
-    let by = name.as_deref().unwrap_or("somebody");
-    let at = at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
-    format!("begun by {by}{at} (term {term}, attempt {attempt})")
+/// Who wrote a fact, and when: `db2 at 2026-01-31 12:00:00Z`.
+fn writer(fact: &Fact) -> String {
+    let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
+    fact.name.as_deref().unwrap_or("somebody").to_owned() + &at
+}
+
+fn begun(run: &Fact) -> String {
+    format!("begun by {} (term {}, attempt {})", writer(run), run.term, run.attempt)
 }
 
 /// The row about a run: its label and its text.
@@ -275,14 +282,13 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
 
 /// The same for a window that is skipped after this run of it, which did not finish.
 fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64) -> (&'static str, String) {
-    let by = fact.name.as_deref().unwrap_or("somebody");
-    let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
+    let by = writer(fact);
     let ran = fact.ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
     let exit = fact.exit.map_or_else(String::new, |exit| format!(", status {exit}{ran}"));
     let term = fact.term;
     let how = match fact.outcome {
-        Outcome::Done => format!("done by {by}{at} (term {term}{exit})"),
-        Outcome::Failed => format!("failed on {by}{at} (term {term}{exit}, attempt {})", fact.attempt),
+        Outcome::Done => format!("done by {by} (term {term}{exit})"),
+        Outcome::Failed => format!("failed on {by} (term {term}{exit}, attempt {})", fact.attempt),
         Outcome::Running => begun(fact),
         Outcome::Skipped => match unfinished {
             None => "skipped, without a run".to_owned(),
@@ -290,7 +296,7 @@ fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64) -> (&'static st
         },
         Outcome::Forgotten => {
             let is_over = fact.window.is_some_and(|window| window.until_ms <= now_ms);
-            format!("forgotten by {by}{at}{}", if is_over { "" } else { ", so that it runs again" })
+            format!("forgotten by {by}{}", if is_over { "" } else { ", so that it runs again" })
         }
     };
     let Some(window) = fact.window else { return ("once", format!("{}: {how}", fact.key)) };
@@ -302,7 +308,7 @@ fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64) -> (&'static st
     };
     let text = if !has_beginning(window) {
         format!("none before the first, which {next}")
-    } else if is_time(window.until_ms) {
+    } else if is_start(window.until_ms) {
         format!("{}: {how}; the next {next}", date(window.from_ms))
     } else {
         format!("{}: {how}; it is the last one", date(window.from_ms))

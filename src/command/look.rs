@@ -8,9 +8,8 @@ use neli_kafka::{Access, Brokers, Client, ElectionId, embedded};
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::{self, LONGEST};
-use crate::command::output;
 use crate::config::{WORDS, job_variables};
-use crate::report::log::Level;
+use crate::report::log::{Level, say_at};
 use crate::text::reason;
 
 /// The default limit for Kafka's answers (`--timeout`).
@@ -47,7 +46,7 @@ pub(super) fn access(args: &ParsedArgs) -> Result<Access> {
     let mut warnings = args.warnings();
     let client = validate::client(args, &mut warnings)?;
     for warning in warnings {
-        output::say_at(Level::Warning, &format!("warning: {warning}"));
+        say_at(Level::Warning, &format!("warning: {warning}"));
     }
     access_of(&client)
 }

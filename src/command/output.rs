@@ -9,7 +9,6 @@ use anyhow::{Context as _, Result};
 
 use crate::exit::ExitStatus;
 use crate::process::system;
-use crate::report::log::{Level, is_stderr_the_journal};
 use crate::text::one_line;
 pub(super) use crate::text::wrapped;
 
@@ -200,12 +199,6 @@ pub fn written(written: io::Result<()>) -> Result<ExitStatus> {
 /// Prints a line on stderr. If stderr is closed, it is lost.
 pub(super) fn say(line: &str) {
     let _ = writeln!(io::stderr(), "neli-run: {}", one_line(line));
-}
-
-/// The same; systemd's journal, if stderr is one, gets its level too.
-pub fn say_at(level: Level, line: &str) {
-    let priority = if is_stderr_the_journal() { level.priority() } else { "" };
-    let _ = writeln!(io::stderr(), "{priority}neli-run: {}", one_line(line));
 }
 
 /// Prints this text.

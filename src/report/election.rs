@@ -10,7 +10,7 @@ use neli_proto::record::{JobState, KeyedRun, Offset, Why};
 use neli_proto::reminder::Troubles;
 use neli_proto::time::{Time, millis};
 
-use crate::calendar::is_time;
+use crate::calendar::is_start;
 use crate::text::{span, spoken, time_of_day, timestamp, to_the_second};
 
 /// The sentence as of now: with ages.
@@ -255,7 +255,7 @@ pub(crate) fn of_trouble(lasted: Duration, what: &str, why: &str, wall_ms: u64) 
 
 /// With a schedule: when the next window begins, if the leader waits for it. Appended to the node's state.
 pub(crate) fn of_next_window(next_ms: Option<u64>) -> String {
-    let next_ms = next_ms.filter(|next_ms| is_time(*next_ms));
+    let next_ms = next_ms.filter(|next_ms| is_start(*next_ms));
     next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
 }
 

@@ -11,7 +11,7 @@ use neli_proto::record::MemberId;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
-use crate::calendar::is_time;
+use crate::calendar::is_start;
 use crate::text::timestamp;
 
 /// The fields of several objects as one, in their order.
@@ -102,7 +102,7 @@ pub(crate) fn run(fact: &Fact) -> Value {
     json!({
         "key": fact.key,
         "window_start": fact.window.map(|window| timestamp(window.from_ms)),
-        "window_end": fact.window.map(|window| window.until_ms).filter(|end_ms| is_time(*end_ms)).map(timestamp),
+        "window_end": fact.window.map(|window| window.until_ms).filter(|end_ms| is_start(*end_ms)).map(timestamp),
         "outcome": fact.outcome,
         "by": fact.name,
         "term": fact.term,

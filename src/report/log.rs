@@ -30,7 +30,7 @@ use serde_json::Value;
 
 use crate::config::{Log, LogFormat};
 use crate::process::locked;
-use crate::text::reason;
+use crate::text::{one_line, reason};
 
 mod event;
 
@@ -393,12 +393,9 @@ impl Sink {
         let Some(named) = &self.named else { return };
         let Ok(stderr) = Self::stderr() else { return };
         if takes_lines(&stderr, PollTimeout::ZERO) {
-            let (why, priority) =
-                (reason(&error.into()), if is_stderr_the_journal() { Level::Error.priority() } else { "" });
-            let _ = writeln!(
-                io::stderr(),
-                "{priority}neli-run: {named}: can't be written: {why}; {QUEUE_LINES} lines wait for room, and are lost if neli-run ends before"
-            );
+            let why = reason(&error.into());
+            let lost = format!("{QUEUE_LINES} lines wait for room, and are lost if neli-run ends before");
+            say_at(Level::Error, &format!("{named}: can't be written: {why}; {lost}"));
         }
     }
 }
@@ -437,8 +434,14 @@ impl From<OwnedFd> for Sink {
     }
 }
 
+/// Prints a line on stderr. systemd's journal, if stderr is one, gets its level too. If stderr is closed, the line is lost.
+pub fn say_at(level: Level, line: &str) {
+    let priority = if is_stderr_the_journal() { level.priority() } else { "" };
+    let _ = writeln!(io::stderr(), "{priority}neli-run: {}", one_line(line));
+}
+
 /// Whether stderr is systemd's journal: `$JOURNAL_STREAM` contains its device and inode, which differ if stderr was redirected since.
-pub(crate) fn is_stderr_the_journal() -> bool {
+fn is_stderr_the_journal() -> bool {
     let Some(named) = env::var_os("JOURNAL_STREAM") else { return false };
     let stderr = io::stderr().as_fd().try_clone_to_owned().map(File::from);
     let identity = stderr.and_then(|file| file.metadata()).map(|file| format!("{}:{}", file.dev(), file.ino()));

@@ -14,7 +14,7 @@ use neli_proto::supervisor::JobStatus;
 use neli_proto::time::{Time, millis, millis_rounded_up};
 use nix::libc::{SIGTSTP, SIGTTIN, SIGTTOU};
 
-use crate::calendar::is_time;
+use crate::calendar::is_start;
 use crate::report::election::{because, standing_by, waiting};
 use crate::report::events;
 use crate::report::log::{Event, Level};
@@ -322,7 +322,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             window_skipped(sentence, from, until, "unfinished", Some(by))
         }
         Note::UnusedPartitions => Event::warning(events::UNUSED_PARTITIONS),
-        Note::WindowAwaited { next_ms } if !is_time(*next_ms) => Event::info(
+        Note::WindowAwaited { next_ms } if !is_start(*next_ms) => Event::info(
             "window_awaited",
             "no time of --schedule is to come: this candidate keeps the lead, and runs the job no more",
         ),

@@ -12,7 +12,7 @@ use neli_proto::fact::{Account, Fact, Runs};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::{Span, Time, Window};
 
-use crate::calendar::{Calendar, is_time};
+use crate::calendar::{Calendar, is_start};
 use crate::config::Once;
 use crate::http::RunsSnapshot;
 use crate::supervise::MainLoop;
@@ -103,7 +103,9 @@ impl KeyFacts {
         let wall_clock = self.wall_clock.as_ref();
         RunsSnapshot {
             runs: self.runs.clone(),
-            next_window_ms: next_window_ms.or_else(|| wall_clock?.next_window_ms()).filter(|next_ms| is_time(*next_ms)),
+            next_window_ms: next_window_ms
+                .or_else(|| wall_clock?.next_window_ms())
+                .filter(|next_ms| is_start(*next_ms)),
             success_due_ms: wall_clock.and_then(|wall_clock| {
                 let success = self.runs.account.success.as_ref().and_then(|success| success.window);
                 wall_clock.success_due_ms(success)

@@ -250,7 +250,9 @@ impl MainLoop {
         // Without a free descriptor its output is lost, but its status is still reported.
         let (tail, input) = Tail::new().ok().unzip();
         job.send(order, input);
-        commands.health_output = tail.map(|tail| (id, tail)).or(commands.health_output.take());
+        if let Some(tail) = tail {
+            commands.health_output = Some((id, tail));
+        }
     }
 
     pub(super) fn run_hook(&mut self, role: usize, run: HookRun) {

@@ -112,8 +112,8 @@ impl GuardedJob {
         !self.is_silent && !guard.owes_release() && !guard.has_backlog() && self.orphans.is_none()
     }
 
-    /// Sends an order, with the descriptor of a command's output if it has one, or queues it if the guard's socket is full. If the guard does not read any more, the supervisor notices the
-    /// missing answers.
+    /// Sends an order, with the descriptor of a command's output if it has one, or queues it if the guard's socket is full. If the guard does not
+    /// read any more, the supervisor notices the missing answers.
     pub(super) fn send(&self, order: &Order, output: Option<OwnedFd>) {
         let _ = self.guard.send_with(order, output);
     }

@@ -247,8 +247,15 @@ struct Asker {
     past: Option<(Box<str>, mpsc::Sender<()>)>,
 }
 
-/// The topics that are meant, the number of all topics, and when the last broker that did answer had answered.
-type Answer = (BTreeMap<Box<str>, LogsAnswer>, usize, Time);
+/// Which topics there are.
+struct Answer {
+    /// Those that are meant.
+    topics: BTreeMap<Box<str>, LogsAnswer>,
+    /// The number of all topics.
+    all: usize,
+    /// When the last broker that did answer had answered.
+    at: Time,
+}
 
 impl Asker {
     fn run(mut self, orders: &mpsc::Receiver<Option<TopicsAction>>) {
@@ -343,7 +350,7 @@ impl Asker {
         let answered = self.shared.topics(&self.known, limit);
         let (client, context) = (self.shared.consumer.consumer().client(), self.shared.consumer.context());
         match answered {
-            Ok((topics, all, at)) => {
+            Ok(Answer { topics, all, at }) => {
                 if let Err(refusal) = admit(&mut self.servers, &self.shared.access, client, asked) {
                     self.shared.send(TopicsEvent::Refused(refusal));
                     return false;
@@ -442,7 +449,7 @@ impl Shared {
             },
         );
         let at = last_answer.ok_or(RDKafkaErrorCode::BrokerTransportFailure)?;
-        Ok((topics, all, at))
+        Ok(Answer { topics, all, at })
     }
 
     /// Each topic's description; of a broker that describes none only that there is a topic.

@@ -287,8 +287,12 @@ impl Once {
         let fact = fact.clone();
         let id = self.next_id();
         let fact = Fact { outcome, exit: Some(status), ran_ms, seq: id, ..fact };
-        let [done, attempt] = [Outcome::Done, Outcome::Failed].map(|of| Some(fact.clone()).filter(|_| outcome == of));
-        self.learn(Facts { done, attempt, ..Facts::default() });
+        let recorded = Some(fact.clone());
+        self.learn(if status == 0 {
+            Facts { done: recorded, ..Facts::default() }
+        } else {
+            Facts { attempt: recorded, ..Facts::default() }
+        });
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
         let sent = Sent { id, fact, again_at: None };
         self.phase = Phase::Recording { sent, stop_by: None, leads: true };

@@ -71,7 +71,7 @@ const OF_ELECTIONS: [Metric<OfElection>; 11] = [
         },
     ),
     gauge("neli_election_last_outcome", "The outcome of the last recorded run: always 1.", |shown| {
-        let outcome = shown.run.map(|run| run.json(shown.current)["outcome"].take());
+        let outcome = shown.run.map(|run| run.outcome(shown.current));
         outcome.iter().filter_map(Value::as_str).map(|outcome| (with("outcome", outcome), 1.0)).collect()
     }),
     gauge("neli_election_next_window_timestamp_seconds", "When the next window begins.", |shown| {
