@@ -20,7 +20,8 @@ pub fn refusal(error: &clap::Error, arguments: &[OsString]) -> anyhow::Error {
             let (option, value) = word.split_once(' ').unwrap_or((&word, "a value"));
             format!("{option}: needs a value: {}", value.trim_matches(['<', '>']))
         }
-        ErrorKind::MissingRequiredArgument => format!("{} is required", word.trim_matches(['<', '>'])),
+        // No other argument is required by the definition.
+        ErrorKind::MissingRequiredArgument => "SHELL is required: bash, fish or zsh".to_owned(),
         ErrorKind::TooManyValues => {
             let value = text(error, ContextKind::InvalidValue);
             format!("{} {}: takes no value", option_of(&word), quoted(value.as_ref()))

@@ -27,7 +27,7 @@ fn each_missing_argument_is_named() {
     refused("-g g -b a:1 --", command);
     refused("--lease", "--lease: needs a value: DURATION");
     refused("--group --embedded -- true", "--group: needs a value: NAME");
-    refused("completions", "SHELL is required");
+    refused("completions", "SHELL is required: bash, fish or zsh");
     refused("watch --embedded", "--group is required: the election's name, the same on every machine");
     refused("status --embedded", "--group is required: the election's name, the same on every machine");
 }

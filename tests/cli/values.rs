@@ -305,6 +305,7 @@ fn roles_are_a_number_or_names() {
     for wrong in ["0", "10001", "0010001", "99999999999", "-1", "1.5", "1e3", "0x4", "1_0"] {
         refused_value("roles", wrong, "must be a whole number from 1 to 10000, in digits alone");
     }
+    refused_value("roles", "", "must be a number, 1 to 10000, or the names of the roles: NAME,..");
     refused_value("roles", "03", "must be written without a zero before it: 3");
     let long = "r".repeat(65);
     for (wrong, name) in [

@@ -177,7 +177,10 @@ pub(crate) fn role(args: &ParsedArgs) -> Result<Option<String>> {
 pub(super) fn count_and_names(args: &ParsedArgs) -> Result<(u32, Arc<[String]>)> {
     let Some(value) = args.value("roles") else { return Ok((1, Arc::default())) };
     let text = value.text()?;
-    if reads_as_number(text) || text.is_empty() {
+    if text.is_empty() {
+        return Err(value.refuse(format!("must be a number, 1 to {MOST_ROLES}, or the names of the roles: NAME,..")));
+    }
+    if reads_as_number(text) {
         return Ok((count(&value)?, Arc::default()));
     }
     let names: Vec<String> = text.split(',').map(str::to_owned).collect();

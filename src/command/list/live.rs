@@ -297,10 +297,10 @@ fn summary(rows: &[Row]) -> (String, Tone) {
     led_of("election", rows.len(), of(Rank::Led), of(Rank::Done), of(Rank::Vacant))
 }
 
-/// The head, a line for each election with the most urgent ones first, how many found no room, and the last line.
+/// The head, a line for each election with the most urgent ones first, and otherwise as given, how many found no room, and the last line.
 fn drawn((head, tone): (&str, Tone), mut table: Vec<Row>, last: &str, style: Style, rows: usize) -> String {
     let width = style.columns.unwrap_or(usize::MAX);
-    table.sort_by(|one, other| (one.rank, &one.name).cmp(&(other.rank, &other.name)));
+    table.sort_by_key(|row| row.rank);
     let room = rows.saturating_sub(3 + last.lines().count());
     // If not all fit, one line says how many more there are.
     let shown = if table.len() <= room { table.len() } else { room.saturating_sub(1) };
@@ -349,8 +349,8 @@ mod tests {
 
     fn table(columns: usize, rows: usize, last: &str) -> Vec<String> {
         let all = vec![
-            row(Rank::Led, "b"),
             row(Rank::Led, "a-name-that-is-longer-than-a-third-of-the-terminal"),
+            row(Rank::Led, "b"),
             row(Rank::Unknown, "d"),
             row(Rank::Vacant, "c"),
         ];

@@ -489,3 +489,11 @@ fn an_election_is_dead_after_a_week_without_a_record() {
     read(&mut observer, 3, 3_001 + WEEK_MS, "not a record");
     assert!(!observer.is_dead(later(3_001 + WEEK_MS)), "something was written under its key");
 }
+
+#[test]
+fn elections_are_shown_by_group_then_by_the_number_of_the_role_in_whatever_partition() {
+    let ordered = [("a", "0", 3), ("a", "2", 2), ("a", "10", 1), ("a", "bill", 2), ("a", "report", 0), ("b", "0", 0)];
+    let place =
+        |(group, role, partition): (&str, &str, i32)| Place { partition, group: group.into(), role: role.into() };
+    assert!(ordered.map(place).is_sorted());
+}

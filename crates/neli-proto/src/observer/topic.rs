@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
+use core::cmp::Ordering;
 use core::{fmt, mem};
 
 use super::election::Found;
@@ -51,8 +52,8 @@ struct Partition {
     journal: Journal,
 }
 
-/// What identifies an election in a topic. Elections are shown in this order.
-#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+/// What identifies an election in a topic.
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Place {
     /// Its partition.
     pub partition: i32,
@@ -60,6 +61,25 @@ pub struct Place {
     pub group: Box<str>,
     /// The role's name or number.
     pub role: Box<str>,
+}
+
+/// Elections are shown in this order: by group, and in a group by the roles' numbers, then by their names.
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl Place {
+    fn order(&self) -> (&str, u32, &str, i32) {
+        (&self.group, self.role.parse().unwrap_or(u32::MAX), &self.role, self.partition)
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 /// The election's name for people: its group, and its role if there are several.
@@ -428,7 +448,7 @@ mod tests {
         let many = r#"{"v":1,"kind":"hello","member":"p","roles":"a,b,c","partitions":2,"joined":0,"left":"2"}"#;
         read(&mut topic, 0, 2, "many/a/hello", many);
         read(&mut topic, 1, 0, "other", "nonsense");
-        assert_eq!(elections(topic), ["0 many/a: 1", "0 many/c: 0", "0 one/0: 1", "1 many/b: 1"]);
+        assert_eq!(elections(topic), ["0 many/a: 1", "1 many/b: 1", "0 many/c: 0", "0 one/0: 1"]);
     }
 
     #[test]
