@@ -159,7 +159,7 @@ impl State {
         }
     }
 
-    /// All elections, in the order of topics, partitions, groups and roles.
+    /// All elections, in the order of topics, groups and roles.
     pub(super) fn elections(&self, at: ReadAt) -> impl Iterator<Item = Shown<'_>> {
         let journals = self.topics.topics().filter(|(name, _)| !name.ends_with(TOPIC_SUFFIX));
         let all = journals.flat_map(move |(topic, read)| {
