@@ -90,7 +90,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ("127", "COMMAND was not found. neli-run checks this at the same times."),
     (
         "128 + n",
-        "Signal n stopped neli-run while it stood by, or before the first run of the job: TERM 143, INT 130, QUIT 131, HUP 129.",
+        "Signal n stopped neli-run while it stood by, or before the first run of the job; with --roles also while any role had no \
+         job here: TERM 143, INT 130, QUIT 131, HUP 129.",
     ),
 ];
 

@@ -146,7 +146,7 @@ fn end(name: &'static str) -> Command {
         .arg(timeout("5s"))
 }
 
-const END: &str = "A candidate that starts later stands for election again. So first stop what starts candidates \
+const END: &str = "A program with the library gets Error::Ended. A candidate that starts later stands for election again. So first stop what starts candidates \
     (systemd, Kubernetes, cron). Needs READ and WRITE on the topic.";
 
 const END_EXIT: &str = "0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no candidate leads or \
@@ -185,7 +185,7 @@ const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the
     another election than the job's needs, or if the descriptor was closed, it reads the journal and estimates by the age of the last \
     heartbeat.";
 
-const ASSERT_EXIT: &str = "0 the term is led; 83 it is not led; 4 this can't be determined.";
+const ASSERT_EXIT: &str = "0 the term is led; 83 it is not led, or --min-left is not left; 4 this can't be determined.";
 
 /// A subcommand about elections.
 fn looks(name: &'static str, about: &'static str, more: &'static str, exit: &'static str) -> Command {

@@ -1,5 +1,7 @@
 //! The events of the log that concern this process and Kafka. Those of an election are in [`notes`](super::notes).
 
+use std::time::Duration;
+
 use neli_proto::guard::Named;
 use neli_proto::record::MemberId;
 use neli_proto::supervisor::{Ending, Lost};
@@ -70,12 +72,17 @@ pub(crate) fn topic_created(topic: &str, replicas: usize, brokers: usize) -> Eve
         .with("brokers", brokers)
 }
 
-/// Processes that the job's main process has left behind.
-pub(crate) fn left_behind(processes: &[Named], count: usize, killed: bool) -> Event {
+/// Processes that the job's main process has left behind, which were killed, or asked to stop and have so long.
+pub(crate) fn left_behind(processes: &[Named], count: usize, killed: bool, timeout: Duration) -> Event {
     let named: Vec<String> = processes.iter().map(Named::to_string).collect();
     let others = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
     let noun = if count == 1 { "process" } else { "processes" };
-    let what = if killed { "still there, so killed" } else { "asked to stop" };
+    let timeout = spoken(timeout);
+    let what = if killed {
+        "still there, so killed".to_owned()
+    } else {
+        format!("asked to stop, SIGKILL in {timeout} at the latest")
+    };
     Event::warning(format!(
         "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}; let it wait for its children",
         named.join(", ")

@@ -80,7 +80,12 @@ impl MainLoop {
             }
         }
         if let Answer::LeftBehind { processes, count, killed } = &answer {
-            self.nodes.roles[role].logger.event(&events::left_behind(processes, *count, *killed));
+            self.nodes.roles[role].logger.event(&events::left_behind(
+                processes,
+                *count,
+                *killed,
+                self.config.job.stop.timeout,
+            ));
         }
         let event = if let Answer::CommandEnded { kind: CommandKind::Health, id, end } = answer {
             self.nodes.roles[role].commands.health_ended(id, end, |line| self.stderr.pass_on(line))

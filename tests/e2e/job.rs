@@ -286,7 +286,10 @@ fn processes_that_a_command_leaves_are_ended_too() {
     assert!(last("daemon") > last("main") + 300_000_000, "it had its stop timeout");
     let message: Vec<String> = run.events("warning").iter().map(|event| event.text("message").to_owned()).collect();
     let daemon = |words: &str| message.iter().any(|message| message.contains(words) && message.contains(" (witness)"));
-    assert!(daemon("asked to stop: ") && daemon("still there, so killed: "), "{message:?}");
+    assert!(
+        daemon("asked to stop, SIGKILL in 500ms at the latest: ") && daemon("still there, so killed: "),
+        "{message:?}"
+    );
     election.close([run]);
 }
 

@@ -238,8 +238,9 @@ impl Builder {
     /// future is dropped. If the lease was lost, nothing is released, and the callback is not called.
     ///
     /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in. If that has ended, or if a task
-    /// under the lead blocks beyond the stop timeout and `limit`, it is not called. The lead is released nevertheless then, and also if the
-    /// callback panics or is dropped. An [`Event::Warning`](crate::Event::Warning) reports each of these.
+    /// under the lead blocks beyond the stop timeout and `limit`, it is not called. The lead is released nevertheless then (once that task
+    /// has ended; if that takes a lease longer, nothing is released: [`Error::Blocked`]), and also if the callback panics or is dropped. An
+    /// [`Event::Warning`](crate::Event::Warning) reports each of these.
     ///
     /// # Examples
     ///
@@ -431,7 +432,7 @@ impl Builder {
 const DEFAULT_PATIENCE: Patience = Patience::For(Duration::from_millis(500));
 
 /// What hellos say of the program's version.
-const VERSION: &str = concat!("neli ", env!("CARGO_PKG_VERSION"));
+const VERSION: &str = concat!("neli-election ", env!("CARGO_PKG_VERSION"));
 
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);

@@ -89,7 +89,8 @@ struct Driver {
 impl Driver {
     /// With the state that is shared with the handles, for each role.
     fn new(settings: Settings) -> Result<(Self, Vec<Shared>), Error> {
-        let warnings = Warnings::start(&settings.runtime, settings.on_warning.clone());
+        let warnings =
+            Warnings::start(&settings.runtime, settings.on_warning.clone(), &settings.source.elections.group);
         let (command_sender, commands) = mpsc::unbounded_channel();
         let (mut roles, mut shared) = (Vec::new(), Vec::new());
         let elections = &settings.source.elections;

@@ -72,7 +72,12 @@ impl From<ClientError> for Error {
 }
 
 fn shown(value: &str) -> String {
-    if value.is_empty() { String::new() } else { format!(" {value}") }
+    match value {
+        "" => String::new(),
+        // An error is one line.
+        _ if value.contains(char::is_control) => format!(" {}", value.escape_debug()),
+        _ => format!(" {value}"),
+    }
 }
 
 /// A task did not begin, or was dropped before its end, because its lead is over.

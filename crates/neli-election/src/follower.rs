@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::event::{Event, Events, Leader};
 use crate::leadership::{self, Leadership};
 use crate::waiter::Waiter;
-use crate::warnings::{OnWarning, pass, to_stderr};
+use crate::warnings::{OnWarning, pass};
 
 /// How many warnings are kept for each subscriber.
 const WARNINGS_KEPT: usize = 32;
@@ -316,11 +316,9 @@ impl Reading {
 
     /// Warns the followers, and the callback. If there is none, and nobody has asked for events, the warning goes to stderr.
     fn warn(&self, message: &str) {
-        match &self.on_warning {
-            Some(callback) => pass(callback, message),
-            // One receiver is kept for those that ask later.
-            None if self.warnings.receiver_count() <= 1 => to_stderr(message),
-            None => {}
+        // One receiver is kept for those that ask later.
+        if self.on_warning.is_some() || self.warnings.receiver_count() <= 1 {
+            pass(self.on_warning.as_ref(), &self.readers.source.elections.group, message);
         }
         drop(self.warnings.send(Event::warning(message)));
     }

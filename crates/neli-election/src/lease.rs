@@ -53,7 +53,8 @@ impl Lease {
         self.tenure.is_valid()
     }
 
-    /// The fencing token: the term's number, which grows from leader to leader and is never used twice. It fits a `BIGINT`.
+    /// The fencing token: the term's number, which grows from leader to leader as long as the topic is not made anew. It fits a
+    /// `BIGINT`.
     #[must_use]
     pub fn token(&self) -> i64 {
         self.tenure.term()

@@ -35,7 +35,7 @@
 //! The protocol is that of `neli-run`, and so is the journal: a program with this library and a `neli-run` of the same group elect one
 //! leader among them. Nothing but a Kafka topic is needed, `<group>.neli`, which is created if it is missing.
 //!
-//! `cargo add neli-election` adds it to a program, whose code calls it `neli_election`.
+//! `cargo add neli-election --path neli-run/crates/neli-election` adds it to a program, whose code calls it `neli_election`.
 //!
 //! # What is guaranteed
 //!

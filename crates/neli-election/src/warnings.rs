@@ -12,16 +12,17 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 pub(crate) type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What is done with a warning unless the program says otherwise. Nobody would learn why a candidate waits for ever.
-pub(crate) fn to_stderr(message: &str) {
+fn to_stderr(group: &str, message: &str) {
     // If stderr is closed, the line is lost.
-    let _ = writeln!(io::stderr(), "neli-election: {message}");
+    let _ = writeln!(io::stderr(), "neli-election: {group}: {message}");
 }
 
-/// Calls the program's callback. If it panics, the warning goes to stderr, and the next one to the callback again: otherwise nobody would learn of
+/// Calls the program's callback. If there is none, or it panics, the warning goes to stderr, and the next one to the callback again: otherwise nobody would learn of
 /// those that follow, and the caller would end with it.
-pub(crate) fn pass(callback: &OnWarning, message: &str) {
-    if catch_unwind(AssertUnwindSafe(|| callback(message))).is_err() {
-        to_stderr(message);
+pub(crate) fn pass(callback: Option<&OnWarning>, group: &str, message: &str) {
+    let is_passed = callback.is_some_and(|callback| catch_unwind(AssertUnwindSafe(|| callback(message))).is_ok());
+    if !is_passed {
+        to_stderr(group, message);
     }
 }
 
@@ -36,10 +37,9 @@ pub(crate) struct Warnings {
 
 impl Warnings {
     /// Calls `callback` for each warning, in their order, in a task of the runtime: the callback may block, and the election's thread sends the
-    /// heartbeats. The task ends when the last sender is dropped. Without a callback warnings go to stderr.
-    pub(crate) fn start(runtime: &Handle, callback: Option<OnWarning>) -> Self {
-        let go_to_stderr = callback.is_none();
-        let callback = callback.unwrap_or_else(|| Arc::new(to_stderr));
+    /// heartbeats. The task ends when the last sender is dropped. Without a callback warnings go to stderr, with the group.
+    pub(crate) fn start(runtime: &Handle, callback: Option<OnWarning>, group: &str) -> Self {
+        let (go_to_stderr, group) = (callback.is_none(), group.to_owned());
         let (sender, mut warnings) = mpsc::unbounded_channel::<(String, Option<u32>)>();
         drop(runtime.spawn(async move {
             // The last warning that roles report, and which of them have reported it.
@@ -52,7 +52,7 @@ impl Warnings {
                     reported_by = BTreeSet::from([role]);
                     last.clone_from(&message);
                 }
-                pass(&callback, &message);
+                pass(callback.as_ref(), &group, &message);
             }
         }));
         Self { sender, go_to_stderr }

@@ -77,7 +77,7 @@ impl fmt::Display for TimingsError {
             Self::FenceWarning => "the fence warning must be at most half of the lease",
             Self::HeartbeatInterval => "the heartbeat interval must be 10 ms to a third of the lease",
             Self::KillMargin => {
-                "the kill margin must be at least 20 ms, and leave a tenth of the lease besides itself, the heartbeat interval \
+                "the margin must be at least 20 ms, and leave a tenth of the lease besides itself, the heartbeat interval \
                  and the fence warning"
             }
             Self::Lease => "the lease must be 300 ms to 60 s, in whole milliseconds",
@@ -278,7 +278,7 @@ mod tests {
         for (error, what) in [
             (FenceWarning, "fence warning"),
             (HeartbeatInterval, "heartbeat interval"),
-            (KillMargin, "kill margin"),
+            (KillMargin, "the margin"),
             (Lease, "lease"),
             (Overlap, "overlap"),
         ] {

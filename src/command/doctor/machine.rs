@@ -162,7 +162,7 @@ fn schedule(config: &Config, findings: &mut Findings) {
     let (of_lease, of_quota) = if quota.is_some() { (None, warning) } else { (warning, None) };
     let text = of_lease.unwrap_or_else(|| {
         let margin = shown_duration(margin);
-        format!("the guard may not schedule in real time: it kills {margin} before the lease's end, not less")
+        format!("the guard may not schedule in real time: held up for longer than {margin}, it kills the job too late")
     });
     findings.warn("real-time", text, Some("ulimit -r 2; LimitRTPRIO=2; CAP_SYS_NICE for a container".to_owned()));
     let no_quota = Some(format!("no quota in {file}, or real-time scheduling"));

@@ -30,7 +30,7 @@ fn each_refusal_names_option_value_and_what_would_be_right() {
              topic",
         ),
         (builder().topic(".."), "topic ..: must be 1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor .."),
-        (builder().name("\n"), "name \n: must not be blank"),
+        (builder().name("\n"), "name \\n: must not be blank"),
         (builder().lease(ms(299)), "lease 299ms: must be 300ms to 60s"),
         (builder().lease(ms(61_000)), "lease 61s: must be 300ms to 60s"),
         (
@@ -40,7 +40,7 @@ fn each_refusal_names_option_value_and_what_would_be_right() {
         (builder().fence_warning(ms(10_001)), "fence_warning 10001ms: must be 0 to 10s, half of the lease 20s"),
         (
             builder().margin(ms(19)),
-            "margin 19ms: the kill margin must be at least 20 ms, and leave a tenth of the lease besides itself, the heartbeat \
+            "margin 19ms: the margin must be at least 20 ms, and leave a tenth of the lease besides itself, the heartbeat \
              interval and the fence warning",
         ),
         (builder().spread(false), "spread false: has no meaning without roles"),
