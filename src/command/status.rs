@@ -271,7 +271,11 @@ impl Snapshot<'_> {
         let attempt = job.attempt.filter(|attempt| *attempt > 1);
         let attempt = attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
         // Also between the times of `--schedule`.
-        let state = if job.state == JobState::Restarting { "waiting for its next run" } else { job.state.name() };
+        let state = match job.state {
+            JobState::Restarting => "waiting for its next run",
+            JobState::Stopping if job.pid.is_none() => "ended, what it left is stopping",
+            JobState::Running | JobState::Starting | JobState::Stopping => job.state.name(),
+        };
         let by = if self.leadership.is_led() { "" } else { ", by its last heartbeat" };
         format!("{state}{since}{pid}{attempt}{by}")
     }

@@ -278,7 +278,7 @@ mod tests {
         for (error, what) in [
             (FenceWarning, "fence warning"),
             (HeartbeatInterval, "heartbeat interval"),
-            (KillMargin, "the margin"),
+            (KillMargin, "margin"),
             (Lease, "lease"),
             (Overlap, "overlap"),
         ] {

@@ -155,8 +155,9 @@ fn changes_are_reported_as_sentences() {
     read(&mut account, 1, &beat("running", 7));
     read(&mut account, 2, &beat("running", 7));
     read(&mut account, 3, &beat("stopping", 7));
-    read(&mut account, 4, RELEASE);
+    read(&mut account, 4, &beat("stopping", 7).replace(r#""pid":7"#, r#""pid":null"#));
     read(&mut account, 5, RELEASE);
+    read(&mut account, 6, RELEASE);
     let at = "2026-01-31T12:00:00.123Z";
     assert_eq!(
         account.take_lines(),
@@ -164,6 +165,7 @@ fn changes_are_reported_as_sentences() {
             format!("{at} web leads, term 0"),
             format!("{at} web: the job runs, pid 7"),
             format!("{at} web: the job has been asked to stop, pid 7"),
+            format!("{at} web: the job has ended, and what it left is stopped"),
             format!("{at} term 0 was released: the job has ended (the job's status: 3)"),
         ]
     );
