@@ -31,7 +31,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapWithoutIt",
         breaks: "overlap: a candidate stands by although its leader has `--overlap` and it has not, or the other way round",
-        edits: &[edit("if ‹is_declared› && overlaps !=", "(is_declared && false)")],
+        edits: &[edit("if is_declared && ‹received.fresh› && differs &&", "(received.fresh && false)")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "OverlapLedByAStandby",
+        breaks: "O6: a candidate exits for a standby with another setting, although the leader's is its own",
+        edits: &[edit("&& !hello.leaves && ‹!is_as_leader›", "(!is_as_leader || true)")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "OverlapOfOneThatLeaves",
+        breaks: "O6: a candidate exits for a standby with another setting that leaves",
+        edits: &[edit("&& ‹!hello.leaves› && !is_as_leader", "(!hello.leaves || true)")],
         noticed_by: &[Scenarios],
     },
     Mutant {

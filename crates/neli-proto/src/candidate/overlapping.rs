@@ -112,17 +112,24 @@ impl Candidate {
     /// Compares this candidate with a leader whose claim or beat was read (O6). If their settings differ and this candidate only stands by,
     /// it exits.
     pub(super) fn compare_with_leader(&mut self, record: &Record, received: Received) {
-        let is_declared = received.fresh && received.verdict == Verdict::Effective && record.body.lease().is_some();
+        let is_declared = received.verdict == Verdict::Effective && record.body.lease().is_some();
         let overlaps = record.body.overlap().is_some();
+        let differs = overlaps != self.election.overlaps();
+        if is_declared && differs {
+            self.election.unlike_term = self.election.current_term().map(|term| term.offset);
+        }
         // A claim that is under way is void because of that record (L1).
-        if is_declared && overlaps != self.election.overlaps() && self.state.has_no_term() {
+        if is_declared && received.fresh && differs && self.state.has_no_term() {
             self.refuse_beside(record.name.as_deref(), overlaps);
         }
     }
 
-    /// Compares this candidate with another one whose hello was read (O6). If their settings differ, the one that came later exits.
+    /// Compares this candidate with another one whose hello was read (O6). If their settings differ, the one that came later exits, unless it is as
+    /// the leader: then the other does at the leader's next beat.
     pub(super) fn compare_with_standby(&mut self, hello: &Hello) {
-        let differs = hello.overlap_ms.is_some() != self.election.overlaps();
+        let Election { unlike_term, .. } = self.election;
+        let is_as_leader = self.election.current_term().is_some_and(|term| Some(term.offset) != unlike_term);
+        let differs = hello.overlap_ms.is_some() != self.election.overlaps() && !hello.leaves && !is_as_leader;
         if differs && self.election.precedence.came_before(&hello.member) && self.state.holds_nothing() {
             self.refuse_beside(hello.name.as_deref(), hello.overlap_ms.is_some());
         }
