@@ -334,7 +334,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             let (from, until) = (to_the_second(span.from_ms), to_the_second(span.until_ms));
             let why = match why {
                 SkipReason::ClockSet => "clock-set",
-                SkipReason::NobodyLed => "nobody-led",
+                SkipReason::NoRun => "no-run",
                 SkipReason::Overrun => "overrun",
             };
             let sentence = format!("nothing is run for the time from {from} to {until}: {}", because(why));

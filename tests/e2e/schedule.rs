@@ -56,7 +56,7 @@ fn one_of_them_runs_the_job_at_each_time() {
     await_runs(&election, before + 3);
     let skipped = second.await_event("window_skipped");
     // It may have died during a run.
-    assert!(["nobody-led", "unfinished"].contains(&skipped.text("why")), "{skipped:?}");
+    assert!(["no-run", "unfinished"].contains(&skipped.text("why")), "{skipped:?}");
     stop(second);
     let windows = windows(&election);
     let mut sorted = windows.clone();

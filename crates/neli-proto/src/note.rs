@@ -216,8 +216,8 @@ impl<T: Into<Box<str>>> From<T> for Refusal {
 pub enum SkipReason {
     /// The wall clock was set forward over them, or it was not read then because the process was stopped.
     ClockSet,
-    /// There was no leader in that time.
-    NobodyLed,
+    /// No run of them is recorded: nobody led then, or a run went on into them whose outcome is not recorded.
+    NoRun,
     /// The previous run continued into them (S3).
     Overrun,
 }

@@ -117,7 +117,7 @@ impl Schedule {
         let catch_up = if self.asked_for == Some(shown.span) { CatchUp::Last } else { self.catch_up };
         match catch_up {
             CatchUp::Last => {
-                self.note_gap(shown.span, SkipReason::NobodyLed);
+                self.note_gap(shown.span, SkipReason::NoRun);
                 self.run(shown);
             }
             CatchUp::None => {
@@ -125,7 +125,7 @@ impl Schedule {
                 let until_ms = if is_begun { shown.span.from_ms } else { shown.span.until_ms };
                 if from_ms < until_ms {
                     let span = Span { from_ms, until_ms };
-                    self.notes.push(Note::WindowsSkipped { span, why: SkipReason::NobodyLed });
+                    self.notes.push(Note::WindowsSkipped { span, why: SkipReason::NoRun });
                 }
                 self.skip(shown);
             }

@@ -244,10 +244,10 @@ fn the_fields_have_the_names_and_the_order_that_scripts_read() {
             r#""term":42,"why":"stopped","signal":15,"timeout_ms":8000"#,
         ),
         (
-            Note::WindowsSkipped { span, why: SkipReason::NobodyLed },
+            Note::WindowsSkipped { span, why: SkipReason::NoRun },
             "warning",
             "window_skipped",
-            r#""from":"2026-01-31T02:00:00Z","until":"2026-01-31T03:00:00Z","why":"nobody-led""#,
+            r#""from":"2026-01-31T02:00:00Z","until":"2026-01-31T03:00:00Z","why":"no-run""#,
         ),
         (
             Note::NotStarted { errno: 2 },

@@ -184,7 +184,7 @@ fn an_unfinished_run_is_reported_with_its_runner() {
             Some(format!("{note:?}"))
         })
         .collect();
-    let nobody_led = Note::WindowsSkipped { span: span(6), why: SkipReason::NobodyLed };
+    let nobody_led = Note::WindowsSkipped { span: span(6), why: SkipReason::NoRun };
     assert_eq!(notes, ["window 5 by Some(\"db2-name\")".to_owned(), format!("{nobody_led:?}")]);
     starts(&mut host, first, 7);
 }

@@ -91,7 +91,7 @@ fn shown_note(note: &Note) -> String {
     let Note::WindowsSkipped { span, why } = note else { panic!("{note:?} is no note of a schedule") };
     let why = match why {
         SkipReason::ClockSet => "the clock was set",
-        SkipReason::NobodyLed => "nobody led",
+        SkipReason::NoRun => "no run",
         SkipReason::Overrun => "the run went on",
     };
     format!("says: {} to {} skipped, {why}", span.from_ms / 1_000, span.until_ms / 1_000 - 1)
