@@ -94,6 +94,12 @@ impl MainLoop {
             let foreground = self.shell.terminal.foreground();
             self.job_event(role, Event::JobStopped { signal, foreground, continuable });
             self.perform();
+        } else if let Answer::Exited { .. } = *answer
+            && self.shell.hangup.is_some()
+            && !terminal::is_there()
+        {
+            // The first process of the session has died. The kernel has hung up its terminal, and has woken nobody who waits for that.
+            self.handle_hangup();
         }
     }
 

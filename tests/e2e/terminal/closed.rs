@@ -15,6 +15,18 @@ with_both_shells! {
         }
     }
 
+    /// The shell is killed, and with it its session: the kernel hangs up the terminal, and tells only the job.
+    fn a_killed_shell(shell) {
+        let mut person = Person::of(Elector::Log, shell, "echo waits; exec sleep 1000", |candidate| {
+            candidate.option("--restart", "always")
+        });
+        person.terminal.type_line("./lead");
+        person.terminal.await_text("waits");
+        person.terminal.shell().signal(Signal::SIGKILL);
+        assert_eq!(person.log.await_event("released").text("why"), "stopped");
+        person.await_nobody();
+    }
+
     /// The log reports that the terminal was closed, with and without the foreground of the job.
     fn a_closed_terminal_is_reported(shell) {
         for line in ["./lead", "./lead | cat"] {
