@@ -273,7 +273,7 @@ impl Snapshot<'_> {
         // Also between the times of `--schedule`.
         let state = match job.state {
             JobState::Restarting => "waiting for its next run",
-            JobState::Stopping if job.pid.is_none() => "ended, what it left is stopping",
+            JobState::Stopping if job.pid.is_none() => "ended, not released yet",
             JobState::Running | JobState::Starting | JobState::Stopping => job.state.name(),
         };
         let by = if self.leadership.is_led() { "" } else { ", by its last heartbeat" };

@@ -268,7 +268,7 @@ fn of_job(job: &JobReport, stopping: Option<Why>) -> String {
         (JobState::Running, Some(_)) => format!("job{pid} running until another has claimed{attempt}"),
         (JobState::Starting, _) => format!("job starting{attempt}"),
         (JobState::Stopping, Some(why)) => format!("job{pid} stopping: {}", because(why.as_str())),
-        (JobState::Stopping, None) => "job ended, what it left is stopping".to_owned(),
+        (JobState::Stopping, None) => "job ended: what it left is stopped, and its outcome recorded".to_owned(),
     }
 }
 
@@ -328,7 +328,7 @@ mod tests {
                 "leading, term 42, job 4712 running (attempt 2); no broker reached since 2026-01-31T12:00:00.123Z: \
                  kafka:9092: refused",
                 "leading, term 42, job 4712 stopping: a signal to neli-run",
-                "leading, term 42, job ended, what it left is stopping",
+                "leading, term 42, job ended: what it left is stopped, and its outcome recorded",
                 "releasing term 42",
             ]
         );

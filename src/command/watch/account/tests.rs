@@ -165,7 +165,7 @@ fn changes_are_reported_as_sentences() {
             format!("{at} web leads, term 0"),
             format!("{at} web: the job runs, pid 7"),
             format!("{at} web: the job has been asked to stop, pid 7"),
-            format!("{at} web: the job has ended, and what it left is stopped"),
+            format!("{at} web: the job has ended: what it left is stopped, and its outcome recorded"),
             format!("{at} term 0 was released: the job has ended (the job's status: 3)"),
         ]
     );
