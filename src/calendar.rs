@@ -139,6 +139,12 @@ pub(crate) const fn is_start(until_ms: u64) -> bool {
     until_ms < LAST.unsigned_abs()
 }
 
+/// The time zone with this name. UTC needs no database, which small images lack.
+pub(crate) fn zone(name: &str) -> Option<TimeZone> {
+    let is_utc = ["UTC", "Etc/UTC"].iter().any(|utc| name.eq_ignore_ascii_case(utc));
+    if is_utc { Some(TimeZone::UTC) } else { TimeZone::get(name).ok() }
+}
+
 /// The second of a wall clock, given in milliseconds since 1970.
 fn second_of(wall_ms: u64) -> Timestamp {
     let ms = i64::try_from(wall_ms).unwrap_or(LAST).min(LAST);

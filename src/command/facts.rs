@@ -7,13 +7,13 @@ use anyhow::Result;
 use jiff::tz::TimeZone;
 use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs};
-use neli_proto::leadership::{Leader, Leadership, Release};
+use neli_proto::leadership::{Leader, Leadership, ReadAt, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::observer::{History, PastLeader, PastTerm, TermEnd};
+use neli_proto::observer::{History, KnownCandidate, Observer, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
 use serde_json::{Value, json};
 
-use crate::calendar::{Calendar, Edges, has_beginning, is_start};
+use crate::calendar::{Calendar, Edges, has_beginning, is_start, zone};
 use crate::command::look::Look;
 use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
@@ -141,6 +141,8 @@ pub(super) struct LastRun {
     pub(super) fact: Fact,
     pub(super) runs: Runs,
     calendar: Option<Calendar>,
+    /// Whether a candidate says the schedule, which may have been changed since the run.
+    is_said: bool,
     /// The last request to forget each key or window.
     forgotten: BTreeMap<Box<str>, Fact>,
     /// The run of a skipped window that began and did not finish.
@@ -212,27 +214,59 @@ impl LastRun {
     fn of(fact: Fact) -> Self {
         let last = matches!(fact.outcome, Outcome::Done | Outcome::Failed).then(|| fact.clone());
         let runs = Runs { account: Account::of(&fact), last };
-        let Account { schedule, timezone, .. } = &runs.account;
-        let edges = schedule.as_deref().and_then(|text| Edges::of_schedule(text).ok());
-        let zone = timezone.as_deref().and_then(|name| TimeZone::get(name).ok());
-        let calendar = edges.zip(zone).map(|(edges, zone)| Calendar::new(edges, zone));
-        Self { fact, runs, calendar, forgotten: BTreeMap::new(), unfinished: None }
+        let calendar = calendar(&runs.account);
+        Self { fact, runs, calendar, is_said: false, forgotten: BTreeMap::new(), unfinished: None }
+    }
+
+    /// Takes the schedule from the leader's hello, or a standby's if nobody leads.
+    pub(super) fn learn_schedule(&mut self, observer: &Observer, at: ReadAt) {
+        let leader = observer.leadership(at).may_lead().map(|_| observer.leaders_hello());
+        let once = |candidate: &KnownCandidate| candidate.hello.once.clone();
+        let said = match leader {
+            Some(leader) => leader.and_then(once),
+            None => observer.standbys(at).iter().find_map(|standby| once(standby.candidate)),
+        };
+        self.is_said = said.is_some();
+        if let Some(said) = said {
+            self.take_schedule(&said);
+        }
+    }
+
+    /// Takes it from these options of a hello.
+    fn take_schedule(&mut self, said: &str) {
+        let said = said.strip_prefix("--schedule '").and_then(|said| said.split_once('\''));
+        let timezone = said.map(|(_, options)| {
+            let typed = options.split_once("--timezone ").and_then(|(_, zone)| zone.split(' ').next()).unwrap_or("UTC");
+            // As in a fact.
+            zone(typed).as_ref().and_then(TimeZone::iana_name).unwrap_or(typed).into()
+        });
+        let schedule = said.map(|(schedule, _)| schedule.into());
+        let account = &mut self.runs.account;
+        if (&account.schedule, &account.timezone) != (&schedule, &timezone) {
+            (account.schedule, account.timezone) = (schedule, timezone);
+            self.calendar = calendar(account);
+        }
+    }
+
+    /// Whether the schedule was changed since the last run.
+    fn is_changed(&self) -> bool {
+        let schedule = |account: &Account| (account.schedule.clone(), account.timezone.clone());
+        schedule(&self.runs.account) != schedule(&self.fact.account)
     }
 
     /// The starts of the next windows: with a schedule the next five, otherwise that of the next one.
     pub(super) fn next_windows(&self, now_ms: u64) -> Vec<u64> {
-        match &self.calendar {
-            Some(calendar) => calendar.next_starts(now_ms).take(NEXT).collect(),
-            None => {
-                self.fact.window.map(|window| window.until_ms).filter(|until| *until > now_ms).into_iter().collect()
-            }
+        match (&self.calendar, self.fact.window) {
+            (Some(calendar), _) => calendar.next_starts(now_ms).take(NEXT).collect(),
+            (None, Some(window)) if !self.is_changed() && window.until_ms > now_ms => vec![window.until_ms],
+            (None, _) => Vec::new(),
         }
     }
 
     /// The rows of the page.
     pub(super) fn rows(&self, now_ms: u64) -> Vec<(&'static str, String)> {
         let Account { runs, failures, success, .. } = &self.runs.account;
-        let mut rows = vec![row_with(&self.fact, self.unfinished.as_ref(), now_ms)];
+        let mut rows = vec![row_with(&self.fact, self.unfinished.as_ref(), now_ms, !self.is_changed())];
         if let Some(success) = success.as_ref().filter(|_| self.fact.outcome != Outcome::Done) {
             let window = success.window.map_or_else(String::new, |window| format!("{}: ", date(window.from_ms)));
             let by = success.by.as_deref().unwrap_or("somebody");
@@ -249,10 +283,16 @@ impl LastRun {
             let next =
                 next.reduce(|before, next| before + ", " + &next).unwrap_or_else(|| "no further time".to_owned());
             let zone = self.runs.account.timezone.as_deref().unwrap_or("UTC");
-            rows.push(("schedule", format!("{schedule} ({zone}): {next}")));
+            let of = if self.is_said { "" } else { ", of the last run" };
+            rows.push(("schedule", format!("{schedule} ({zone}){of}: {next}")));
         }
         rows
     }
+}
+
+/// The calendar of a schedule, if this version and this machine know it.
+fn calendar(Account { schedule, timezone, .. }: &Account) -> Option<Calendar> {
+    Some(Calendar::new(Edges::of_schedule(schedule.as_deref()?).ok()?, zone(timezone.as_deref()?)?))
 }
 
 /// The key of the election that a fact under `key` is of. As no group with facts has `/` in its name, nor has a written KEY, it is what stands before
@@ -277,11 +317,11 @@ fn begun(run: &Fact) -> String {
 
 /// The row about a run: its label and its text.
 pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
-    row_with(fact, None, now_ms)
+    row_with(fact, None, now_ms, true)
 }
 
-/// The same for a window that is skipped after this run of it, which did not finish.
-fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64) -> (&'static str, String) {
+/// The same for a window that is skipped after this run of it, which did not finish, and without the next one if another schedule counts.
+fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64, has_next: bool) -> (&'static str, String) {
     let by = writer(fact);
     let ran = fact.ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
     let exit = fact.exit.map_or_else(String::new, |exit| format!(", status {exit}{ran}"));
@@ -306,20 +346,25 @@ fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64) -> (&'static st
     } else {
         format!("began at {} ({} ago)", date(window.until_ms), away(window.until_ms, now_ms))
     };
-    let text = if !has_beginning(window) {
-        format!("none before the first, which {next}")
-    } else if is_start(window.until_ms) {
-        format!("{}: {how}; the next {next}", date(window.from_ms))
-    } else {
-        format!("{}: {how}; it is the last one", date(window.from_ms))
+    let next = match (has_beginning(window), is_start(window.until_ms)) {
+        _ if !has_next => String::new(),
+        (false, _) => format!(", which {next}"),
+        (true, true) => format!("; the next {next}"),
+        (true, false) => "; it is the last one".to_owned(),
     };
-    ("window", text)
+    let text =
+        if has_beginning(window) { format!("{}: {how}", date(window.from_ms)) } else { "none before the first".into() };
+    ("window", text + &next)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use neli_proto::fact::Success;
-    use neli_proto::time::Span;
+    use neli_proto::hello::Hello;
+    use neli_proto::journal::{Journal, Origin};
+    use neli_proto::time::{Span, Time};
 
     use super::*;
 
@@ -401,12 +446,52 @@ mod tests {
                 ("runs", "12, of which 2 failed".to_owned()),
                 (
                     "schedule",
-                    "0 3 * * * (Europe/Berlin): 2026-02-01 02:00:00Z (in 13h 50m), 2026-02-02 02:00:00Z (in 37h 50m), \
+                    "0 3 * * * (Europe/Berlin), of the last run: 2026-02-01 02:00:00Z (in 13h 50m), 2026-02-02 02:00:00Z (in 37h 50m), \
                      2026-02-03 02:00:00Z (in 2d 13h), 2026-02-04 02:00:00Z (in 3d 13h), 2026-02-05 02:00:00Z (in 4d 13h)"
                         .to_owned()
                 ),
             ]
         );
+    }
+
+    /// Until the first run under another schedule, only hellos tell of it.
+    #[test]
+    fn a_schedule_that_was_changed_since_the_last_run_is_the_candidates() {
+        let account =
+            Account { schedule: Some("0 3 * * *".into()), timezone: Some("UTC".into()), ..Account::default() };
+        let window = Span { from_ms: 1_769_828_400_000, until_ms: 1_769_914_800_000 };
+        let mut last = LastRun::of(Fact { account, ..fact(Outcome::Done, Some(window)) });
+        let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
+        let at = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_861_400_000 };
+        let mut row = |said: Option<&str>| {
+            let hello = Hello { once: said.map(Box::from), ..Hello::new("d2".into(), None) };
+            observer.hello_received(at, &Arc::new(hello), false, Some(at.wall_ms));
+            last.learn_schedule(&observer, at);
+            let mut rows = last.rows(at.wall_ms).into_iter();
+            let is_changed = said.is_some_and(|said| !said.contains("0 3 "));
+            assert_eq!(rows.next().is_some_and(|(_, text)| text.contains("; the next ")), !is_changed, "{said:?}");
+            let row = rows.find(|(label, _)| *label == "schedule");
+            (row.map_or_else(String::new, |(_, text)| text), last.next_windows(at.wall_ms).first().copied())
+        };
+        for (said, shown, next_ms) in [
+            (None, "0 3 * * * (UTC), of the last run: 2026-02-01 03:00:00Z ", Some(1_769_914_800_000)),
+            (
+                Some("--schedule '0 3 * * *' --timezone etc/utc --catch-up none"),
+                "0 3 * * * (UTC): 2026-02-01 03",
+                Some(1_769_914_800_000),
+            ),
+            (
+                Some("--schedule '0 5 * * *' --timezone Europe/Berlin --catch-up none"),
+                "0 5 * * * (Europe/Berlin): 2026-02-01 04",
+                Some(1_769_918_400_000),
+            ),
+            (Some("--schedule 'every 1h'"), "every 1h (UTC): 2026-01-31 13:00:00Z ", Some(1_769_864_400_000)),
+            (Some("--window 1d"), "", None),
+        ] {
+            let (text, next) = row(said);
+            assert!(text.starts_with(shown) && text.is_empty() == shown.is_empty(), "{said:?}: {text}");
+            assert_eq!(next, next_ms, "{said:?}");
+        }
     }
 
     /// A window without a further run is not one without a run.

@@ -72,10 +72,11 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
         None => None,
     };
     loop {
+        let at = read_at();
         if let (Some(run), Ok(seen)) = (&mut run, observation.first()) {
             run.learn_release(seen.history());
+            run.learn_schedule(seen.observer(), at);
         }
-        let at = read_at();
         let mapping = observation.found.mapping.as_ref();
         // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.
         let snapshots = observation.seen().map(|seen| {

@@ -13,7 +13,7 @@ use neli_proto::schedule::CatchUp;
 use neli_proto::time::Window;
 
 use super::job;
-use crate::calendar::{Calendar, Edges, Every, LENGTH};
+use crate::calendar::{self, Calendar, Edges, Every, LENGTH};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Once;
 
@@ -163,11 +163,7 @@ pub(crate) fn validate_key(value: &Value) -> Result<String> {
 
 /// The calendar with the time zone that `zone` names.
 fn calendar_of(edges: Edges, zone: &Value, windows: &Value) -> Result<Calendar> {
-    // UTC needs no database, which small images lack.
-    let name = zone.text()?;
-    let is_utc = ["UTC", "Etc/UTC"].iter().any(|utc| name.eq_ignore_ascii_case(utc));
-    let found = if is_utc { Ok(TimeZone::UTC) } else { TimeZone::get(name) };
-    let found = found.map_err(|_| {
+    let found = calendar::zone(zone.text()?).ok_or_else(|| {
         zone.refuse("is not in this machine's time zone database (tzdata); must be a name such as UTC or Europe/Berlin")
     })?;
     if found != TimeZone::UTC && edges.are_by_the_hour() {

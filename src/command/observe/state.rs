@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::TopicsEvent;
-use neli_proto::fact::{Fact, Outcome, TOPIC_SUFFIX};
+use neli_proto::fact::{Fact, TOPIC_SUFFIX};
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{Change, Election, JudgedRecord, Place, ReadTopic, TermEnd, Topics};
 use neli_proto::record::{LogRecord, Why};
@@ -128,7 +128,7 @@ impl State {
             }
         }
         self.topics.ask_about_silences(at);
-        self.learn_releases();
+        self.learn_runs(at);
         let topics = &self.topics;
         for (name, read) in topics.topics() {
             let elections = read.topic().elections();
@@ -144,9 +144,9 @@ impl State {
         self.runs.retain(|(journal, _), _| topics.topic(journal).is_some());
     }
 
-    /// Learns from the releases how runs have ended of which no fact says it.
-    fn learn_releases(&mut self) {
-        if self.runs.values().all(|run| run.fact.outcome != Outcome::Running) {
+    /// Learns what no fact says: from the releases how runs have ended, and from the hellos the schedule.
+    fn learn_runs(&mut self, at: ReadAt) {
+        if self.runs.is_empty() {
             return;
         }
         for (topic, read) in self.topics.topics() {
@@ -154,6 +154,7 @@ impl State {
                 let Place { group, role, .. } = found.place();
                 if let Some(run) = self.runs.get_mut(&(topic.into(), format!("{group}/{role}").into())) {
                     run.learn_release(found.history());
+                    run.learn_schedule(found.observer(), at);
                 }
             }
         }

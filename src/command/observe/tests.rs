@@ -322,6 +322,19 @@ fn an_election_whose_topic_cannot_be_read_is_unknown_for_that_reason() {
     assert_eq!((&object["elections"][0]["why"], &object["broker"]["up"]), (&why.into(), &true.into()), "{object}");
 }
 
+/// The last run was by another schedule.
+#[test]
+fn the_next_window_is_the_leader_s() {
+    let mut world = World::new();
+    let hello = r#"{"v":1,"kind":"hello","member":"m","name":"db1","seq":1,"once":"--schedule '0 5 * * *'"}"#;
+    world.write(0, "a.neli", "g/0/hello", hello);
+    world.claim(0, "g", "db1");
+    let fact = r#"{"v":1,"key":"k","window_from_ms":1769850000000,"window_until_ms":1769936400000,"outcome":"done","term":0,"attempt":1,"account":{"schedule":"0 9 * * *","timezone":"UTC"}}"#;
+    world.write(0, "a.neli.once", "g/0", fact);
+    world.state.tick(at(1));
+    assert_eq!(world.object(1)["elections"][0]["next_window"], "2026-02-01T05:00:00.000Z");
+}
+
 #[test]
 fn a_run_whose_runner_is_gone_is_interrupted() {
     let mut world = World::new();
