@@ -1,6 +1,7 @@
 //! The facts that `--once`, `--window` and `--schedule` record in the topic `<topic>.once`: those of a key, and the last run of an election.
 
 use std::collections::BTreeMap;
+use std::mem;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -103,6 +104,16 @@ pub(super) async fn read(topic: &FactsTopic, look: &Look) -> Result<Result<Facts
     }
 }
 
+/// What is said of a key without a fact in an election that [runs by windows](has_windows).
+pub(super) const OF_WINDOWS: &str = "nothing is recorded of such a key, and this election runs by windows: neli-run status shows the newest one, and \
+                                     neli-run forget --newest-window lets it run again";
+
+/// Whether windows of this election are recorded.
+pub(super) async fn has_windows(election: &ElectionId, look: &Look) -> Result<bool> {
+    let windows = read(&FactsTopic::of(election, None), look).await?;
+    Ok(windows.is_ok_and(|facts| facts.done.or(facts.attempt).is_some()))
+}
+
 /// The places of records that keep every candidate from running the job, because they are not facts of this key, or of windows if there is
 /// none.
 pub(super) fn unreadable(facts: &Facts, key: Option<&str>) -> Vec<Place> {
@@ -151,13 +162,17 @@ pub(super) struct LastRun {
 
 impl LastRun {
     /// The last run by the next fact in the log. A run whose key was forgotten while it went on counts for nothing: the key is to run again.
-    pub(super) fn after(before: Option<Self>, fact: Fact) -> Self {
-        let (mut forgotten, before) =
-            before.map_or_else(Default::default, |before| (before.forgotten, Some(before.fact)));
+    pub(super) fn after(mut before: Option<Self>, fact: Fact) -> Self {
+        let mut forgotten = before.as_mut().map(|before| mem::take(&mut before.forgotten)).unwrap_or_default();
         let counts = !forgotten.get(&fact.key).is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
         if fact.outcome == Outcome::Forgotten {
             forgotten.insert(fact.key.clone(), fact.clone());
+            // The last run is of another key, or of a window.
+            if let Some(last) = before.take_if(|last| fact.window.is_none() && last.fact.key != fact.key) {
+                return Self { forgotten, ..last };
+            }
         }
+        let before = before.map(|before| before.fact);
         let is_cut_off = |before: &Fact| {
             (before.outcome, fact.outcome) == (Outcome::Running, Outcome::Skipped) && before.key == fact.key
         };
@@ -525,6 +540,8 @@ mod tests {
         assert!(last.runs.last.as_ref().is_some_and(|last| last.outcome == Outcome::Done), "it has ended");
         let again = LastRun::after(Some(last), of(Outcome::Running, 12, 1));
         assert_eq!((again.fact.outcome, again.fact.term), (Outcome::Running, 12));
+        let another = Fact { key: "another".into(), ..of(Outcome::Forgotten, 13, 1) };
+        assert_eq!(LastRun::after(Some(again), another).fact.term, 12, "the last run is still the last one");
     }
 
     #[test]

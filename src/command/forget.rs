@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::{validate_group, validate_key};
-use crate::command::facts::{self, Recorded};
+use crate::command::facts::{self, OF_WINDOWS, Recorded};
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Seen};
 use crate::command::request::{
@@ -84,6 +84,11 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
         facts::learn_release(&mut facts, key, seen);
     }
     let recorded = facts::recorded(&facts, seen);
+    if let (Some(key), None, true) = (key, recorded, read == Facts::default())
+        && facts::has_windows(&answer.election, look).await?
+    {
+        return Ok((NOTHING_RECORDED, format!("{key}: {OF_WINDOWS}")));
+    }
     if recorded.is_none() && unreadable.is_empty() && (key.is_none() || !force) {
         return Ok((NOTHING_RECORDED, nothing_recorded(&topic, key)));
     }

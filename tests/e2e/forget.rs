@@ -202,6 +202,13 @@ fn a_window_before_a_forgotten_one_stays_over_and_the_schedule_is_still_shown() 
     pen.write(&election.key(), &[fact(1, "skipped").as_bytes()]);
     let next_windows = || election.ask("status", &["--json"]).json()["next_windows"].as_array().map(Vec::len);
     assert_eq!(next_windows(), Some(5));
+    for force in [&[][..], &["--force"]] {
+        let (object, status) = forget(&election, &[&["--once", "day-1"], force].concat());
+        assert_eq!((object["outcome"].as_str(), status), (Some("nothing-recorded"), 3), "{object}");
+        assert!(object["why"].as_str().is_some_and(|why| why.contains("--newest-window")), "{object}");
+    }
+    let answer = election.ask("status", &["--once", "day-1"]);
+    assert!(answer.status == 3 && answer.text.contains(" runs by windows: "), "{answer:?}");
     let answer = election.ask("forget", &["--newest-window"]);
     assert!(
         answer.text.contains(": day-1 is forgotten: no candidate runs it any more, since this window is over"),

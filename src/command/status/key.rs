@@ -5,7 +5,7 @@ use neli_kafka::{FactsTopic, clock};
 use neli_proto::fact::{Fact, Outcome, UNREADABLE};
 use serde_json::json;
 
-use crate::command::facts::{self, Recorded, learn_release, unreadable};
+use crate::command::facts::{self, OF_WINDOWS, Recorded, learn_release, unreadable};
 use crate::command::look::Look;
 use crate::command::output;
 use crate::command::reading;
@@ -35,10 +35,10 @@ const fn state(recorded: Option<Recorded<'_>>) -> &'static str {
 ///
 /// Kafka refuses permanently, or stdout can't be written; and every state but done, with its own status.
 pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
-    let (election, known) = reading::run(async {
+    let (election, known, of_windows) = reading::run(async {
         let observation = match see(look, Some("--role says which is meant")).await {
             Ok(observation) => observation,
-            Err(error) => return Ok((look.election.clone(), Err(error.downcast::<NoAnswer>()?.0))),
+            Err(error) => return Ok((look.election.clone(), Err(error.downcast::<NoAnswer>()?.0), None)),
         };
         let seen = observation.first()?;
         let topic = FactsTopic::of(seen.election, Some(key));
@@ -52,7 +52,8 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             }
             Ok((state, recorded.map(|recorded| recorded.fact.clone())))
         });
-        Ok((seen.election.clone(), known))
+        let of_windows = matches!(known, Ok((_, None))) && facts::has_windows(seen.election, look).await?;
+        Ok((seen.election.clone(), known, of_windows.then_some(OF_WINDOWS)))
     })?;
     let (state, status, sentence) = match &known {
         Ok((state, fact)) => {
@@ -60,7 +61,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             let gone =
                 if *state == "interrupted" { "; its runner is gone, and the next candidate runs it" } else { "" };
             let shown = fact.as_ref().map(|fact| facts::row(fact, clock::wall_ms()).1);
-            let shown = shown.unwrap_or_else(|| format!("{key}: nothing is recorded"));
+            let shown = shown.unwrap_or_else(|| format!("{key}: {}", of_windows.unwrap_or("nothing is recorded")));
             (*state, if is_done { ExitStatus::Success } else { ExitStatus::Answer(3) }, format!("{shown}{gone}"))
         }
         Err(why) => ("unknown", ExitStatus::Answer(4), format!("can't tell whether {key} is done: {why}")),
@@ -71,7 +72,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             json!({
                 "key": key,
                 "state": state,
-                "why": known.as_ref().err(),
+                "why": known.as_ref().err().map(String::as_str).or(of_windows),
                 "run": known.as_ref().ok().and_then(|(_, fact)| fact.as_ref()).map(run),
             }),
         ]))
