@@ -553,10 +553,23 @@ impl Listener {
 
     /// How much longer nothing may be claimed because the records don't show who leads; `None` if they show it.
     pub(crate) fn undecided_for(&self, now: Time) -> Option<Duration> {
-        if self.is_vacant() || !matches!(self.journal.view(), View::Undecided(_)) {
+        // After a cut no earlier record shows it, so that this is known before the new ones are read.
+        let is_known = self.is_caught_up() || self.history_cut && self.is_answered();
+        if !is_known
+            || self.reading.undecodable
+            || self.is_vacant()
+            || !matches!(self.journal.view(), View::Undecided(_))
+        {
             return None;
         }
-        Some(self.claim_window()?.since.since(now)).filter(|left| !left.is_zero())
+        Some(self.any_lease_is_over_at().since(now)).filter(|left| !left.is_zero())
+    }
+
+    /// When the lease of whichever leader is over, unless a record comes before.
+    fn any_lease_is_over_at(&self) -> Time {
+        let longest_allowed = self.heard.began + silence(LONGEST_LEASE);
+        let longest_known = self.heard.last_record + silence(self.heard.longest_lease);
+        longest_allowed.max(longest_known)
     }
 
     /// From when on a candidate may claim (R2), before any delay; `None` while that is unknown.
@@ -581,9 +594,7 @@ impl Listener {
                 (Predecessor::Silent, self.heard.last_effective, since)
             }
             View::NeverLed | View::Released { .. } | View::Undecided(_) => {
-                let longest_allowed = self.heard.began + silence(LONGEST_LEASE);
-                let longest_known = self.heard.last_record + silence(self.heard.longest_lease);
-                (Predecessor::Gone, self.heard.last_record, longest_allowed.max(longest_known))
+                (Predecessor::Gone, self.heard.last_record, self.any_lease_is_over_at())
             }
         };
         let confirmed_from = since - (since.since(silent_since) / 2).min(CONFIRMED_WITHIN);
