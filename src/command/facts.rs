@@ -272,7 +272,11 @@ impl LastRun {
     /// The starts of the next windows: with a schedule the next five, otherwise that of the next one.
     pub(super) fn next_windows(&self, now_ms: u64) -> Vec<u64> {
         match (&self.calendar, self.fact.window) {
-            (Some(calendar), _) => calendar.next_starts(now_ms).take(NEXT).collect(),
+            // None before the recorded one is run, even if the clock was set back.
+            (Some(calendar), window) => {
+                let from_ms = window.map_or(0, |window| window.from_ms);
+                calendar.next_starts(now_ms.max(from_ms)).take(NEXT).collect()
+            }
             (None, Some(window)) if !self.is_changed() && window.until_ms > now_ms => vec![window.until_ms],
             (None, _) => Vec::new(),
         }
@@ -453,7 +457,7 @@ mod tests {
             timezone: Some("Europe/Berlin".into()),
         };
         let failed = Fact { exit: Some(3), account, ..fact(Outcome::Failed, window(1_769_824_800_000)) };
-        let rows = LastRun::of(failed).rows(1_769_861_400_000);
+        let rows = LastRun::of(failed.clone()).rows(1_769_861_400_000);
         assert_eq!(
             rows[1..],
             [
@@ -467,6 +471,8 @@ mod tests {
                 ),
             ]
         );
+        let set_back = LastRun::of(failed).next_windows(1_769_738_000_000);
+        assert_eq!(set_back[0], 1_769_911_200_000, "after the recorded one");
     }
 
     /// Until the first run under another schedule, only hellos tell of it.
