@@ -95,6 +95,7 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     if let Some(Recorded { fact, is_running: true }) = recorded
         && !force
     {
+        answer.key = json!({ "key": fact.key });
         let run = facts::row(fact, clock::wall_ms()).1;
         // The leader of a schedule runs no window twice (S4).
         let again = if fact.window.is_some() { consequence(fact) } else { "it runs once more after this run" };

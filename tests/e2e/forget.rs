@@ -178,7 +178,11 @@ fn of_a_window_that_runs_now_it_is_said_who_would_run_it_again() {
     pen.write(&format!("{}%attempt", election.key()), &[fact.as_bytes()]);
     let (object, status) = forget(&election, &["--newest-window"]);
     let why = object["why"].as_str().unwrap_or_default();
-    assert_eq!((object["outcome"].as_str(), status), (Some("running"), 2), "{object}");
+    assert_eq!(
+        (object["outcome"].as_str(), object["key"].as_str(), status),
+        (Some("running"), Some("w"), 2),
+        "{object}"
+    );
     assert!(why.contains("with --schedule the next leader does, while the window lasts (neli-run resign "), "{why}");
     assert!(!why.contains("once more"), "{why}");
 }
