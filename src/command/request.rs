@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
 use neli_proto::hello::question;
 use neli_proto::record::{Body, Record};
@@ -135,7 +135,10 @@ pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> 
     let (done, failed): (Vec<&Answer>, Vec<&Answer>) =
         answers.iter().partition(|answer| is_json || answer.outcome.status == 0);
     let text = |answer: &Answer| if is_json { answer.json() } else { one_line(&answer.sentence) };
-    output::print(&done.into_iter().map(|answer| text(answer) + "\n").collect::<String>())?;
+    let printed = output::print(&done.iter().map(|answer| text(answer) + "\n").collect::<String>());
+    // It was done all the same, and is not to be asked for again.
+    let said = || done.iter().map(|answer| one_line(&answer.sentence)).collect::<Vec<_>>().join("; ");
+    printed.with_context(|| format!("{}; this could not be printed", said()))?;
     let errors: Vec<&str> = failed.into_iter().map(|answer| answer.sentence.as_str()).collect();
     let status = ExitStatus::Answer(worst);
     if errors.is_empty() { Ok(status) } else { Err(with_status(status, errors.join("; "))) }

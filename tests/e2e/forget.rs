@@ -288,4 +288,7 @@ fn at_a_terminal_it_is_confirmed() {
     assert_eq!(runs(&election), 2);
     let asked = terminal.run(&line.replace(" forget ", " forget --yes "));
     assert!(asked.contains(" is forgotten: ") && !asked.contains("[y/N]"), "{asked}");
+    let line = line.replace(" forget ", " forget --yes --force ").replace("; echo", " >/dev/full; echo");
+    let unprinted = terminal.run(&line);
+    assert!(unprinted.contains(" is forgotten: ") && unprinted.contains("status 125"), "{unprinted}");
 }
