@@ -302,7 +302,7 @@ const DOCTOR: &str = "Put doctor before the rest of a candidate's line: it takes
     COMMAND after --. It checks this machine (limits, priority, CPU quota, memory, control group, rate of the \
     clock), Kafka (brokers, TLS, login, rights, topic, replicas, timeouts) and the other candidates. It joins \
     nothing and writes nothing. It prints a line for each finding, which begins with ok, WARN or FAIL, and below it \
-    the command that fixes the problem; with -q only the problems.";
+    what fixes the problem, unless the line says it; with -q only the problems.";
 
 fn candidates(option: &Opt) -> Arg {
     let arg = option.arg();

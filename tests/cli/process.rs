@@ -52,6 +52,8 @@ fn doctor_reports_all_failures() {
         failures.sort_unstable_by_key(|failure| failure.starts_with("command"));
         assert!(failures.len() == 2 && failures[0].starts_with(first), "{text}");
         assert_eq!(failures[1], "command        no-such-command: not found in PATH");
+        let has_fix = |failure: &&str| text.contains(&format!("FAIL  {failure}\n{:21}fix: ", ""));
+        assert!(failures.iter().all(has_fix), "{text}");
         assert!(
             first != LIMIT || text.contains("\n                     fix: ulimit -n 1024; LimitNOFILE=1024\n"),
             "{text}"

@@ -30,6 +30,9 @@ const HELLO_TAKES: Duration = Duration::from_secs(5);
 /// A larger difference of the clocks, in milliseconds, is reported.
 const CLOCKS_DIFFER: u64 = 1_000;
 
+/// The fix of a difference that is allowed: it may be there because one machine after the other is changed.
+const SAME: &str = "the same on every machine, unless they are being changed one by one";
+
 /// The elections of one group in a topic.
 struct Group<'a> {
     elections: Vec<&'a Observer>,
@@ -116,8 +119,17 @@ impl<'a> Group<'a> {
                 findings.fail("candidates", refusal + &silence(*hello_age), None);
                 differ += 1;
             }
-            for difference in shares_no_role.into_iter().chain(other_roles).chain(differences(config, candidate)) {
+            for difference in shares_no_role.into_iter().chain(other_roles) {
                 findings.warn("candidates", difference, None);
+                differ += 1;
+            }
+            for difference in differences(config, candidate) {
+                findings.warn("candidates", difference, Some(SAME.to_owned()));
+                differ += 1;
+            }
+            if let Some(words) = candidate.hello.group_refuses.as_deref() {
+                let text = format!("{} has no precedence: the group refuses it ({words})", candidate.shown());
+                findings.warn("candidates", text, Some("neli-run doctor before its line, on its machine".to_owned()));
                 differ += 1;
             }
         }
@@ -126,7 +138,7 @@ impl<'a> Group<'a> {
             self.leaders().map(|leader| (leader.shown(), leader.lease)).filter(|(_, other)| *other != lease).collect();
         for (leader, other) in others {
             let text = format!("{leader} leads with --lease {}, and here it is {}", spoken(other), spoken(lease));
-            findings.warn("candidates", text, None);
+            findings.warn("candidates", text, Some(SAME.to_owned()));
             differ += 1;
         }
         if differ == 0 {
@@ -186,9 +198,7 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
         let [theirs, own] = [theirs, own].map(with_options_of_once);
         format!("{name} stands {theirs}, and here it is {own}: the job may run more than once")
     });
-    let refused = candidate.hello.group_refuses.as_deref();
-    let refused = refused.map(|words| format!("{name} has no precedence: the group refuses it ({words})"));
-    [elector, overlap, version, once, refused].into_iter().flatten().collect()
+    [elector, overlap, version, once].into_iter().flatten().collect()
 }
 
 /// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read as soon as it is written.

@@ -128,7 +128,10 @@ fn trusted(verification: Option<&str>, identification: Option<&str>, findings: &
 fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Unreachable, findings: &mut Findings) {
     let (works, check) = match layer {
         Layer::Client => return findings.fail(if why.contains("ssl.") { "tls" } else { "brokers" }, why, None),
-        Layer::Connection => return findings.fail("brokers", why, None),
+        Layer::Connection => {
+            let fix = "start Kafka there, let this machine reach that address, or correct --brokers; see --timeout";
+            return findings.fail("brokers", why, Some(fix.to_owned()));
+        }
         Layer::Tls => (Layer::Connection, "tls"),
         Layer::Login => (Layer::Tls, "login"),
         Layer::Cluster => (Layer::Login, "brokers"),

@@ -63,7 +63,8 @@ pub(super) fn examine(config: &Config, command: Option<anyhow::Result<()>>, find
     }
     if let Some(found) = command {
         let found = found.map_err(|refusal| line_of(&refusal));
-        needed("command", found, "COMMAND is found and can be run", None, findings);
+        let fix = "install it, or give its path after --; chmod +x lets it be run";
+        needed("command", found, "COMMAND is found and can be run", Some(fix), findings);
     }
     has_enough
 }
