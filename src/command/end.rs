@@ -110,9 +110,9 @@ fn nobody_to_end(seen: Seen<'_>) -> Option<String> {
 /// The consequence of an end for the candidates.
 const fn consequence(is_one_of_many: bool) -> &'static str {
     if is_one_of_many {
-        "its candidates stop its job, and exit with 0 when no other role is left to them"
+        "its candidates stop its job, at the latest when its lease ends, and exit with 0 when no other role is left to them"
     } else {
-        "its candidates stop their jobs and exit with 0"
+        "its candidates stop their jobs, at the latest when the lease ends, and exit with 0"
     }
 }
 

@@ -362,8 +362,8 @@ fn a_request_without_an_answer_may_take_effect() {
     let answer = election.ask("resign", &["--force", "--timeout", "2s"]);
     assert_eq!((answer.errors, answer.status), (line, 1));
     let line = format!(
-        "neli-run: whether {} is ended is unknown: {why}; if Kafka has taken the request, its candidates stop their jobs and exit with 0: \
-         see neli-run status\n",
+        "neli-run: whether {} is ended is unknown: {why}; if Kafka has taken the request, its candidates stop their jobs, at \
+         the latest when the lease ends, and exit with 0: see neli-run status\n",
         election.group
     );
     let answer = election.ask("end", &["--timeout", "2s"]);

@@ -254,8 +254,10 @@ fn a_role_is_resigned_and_ended_independently() {
 
     // The time limit is longer than librdkafka's longest.
     let answer = election.ask("end", &["--role", "report", "--timeout", "30d"]);
-    let expected =
-        format!("{}/report is ended: its candidates stop its job, and exit with 0 when no other role", election.group);
+    let expected = format!(
+        "{}/report is ended: its candidates stop its job, at the latest when its lease ends, and exit with 0 when no other role",
+        election.group
+    );
     assert!(answer.text.starts_with(&expected), "{answer:?}");
     for candidate in &mut candidates {
         assert_eq!(candidate.await_event("ended").text("role"), "report");
