@@ -90,9 +90,9 @@ const HISTORY: &str = "GAP is the time without a leader before the next claim. I
     heartbeat (\"up to\": it may have led until its lease's end). Times are the broker's timestamps; if they are the candidates' \
     own (message.timestamp.type=CreateTime), they can't show an overlap. --check reports terms that were claimed before the \
     previous lease was over, jobs that were killed too late, records that were void or are missing, and times without a leader of \
-    more than a tenth of the lease.";
+    more than a tenth of the lease. Of a leader that fell silent it does not see when its job was gone.";
 
-const HISTORY_EXIT: &str = "0; 1 with --check, if two jobs may have run at once; 3 the topic keeps no record of the election; 4 Kafka does not answer in \
+const HISTORY_EXIT: &str = "0; 1 with --check, if by the journal two jobs may have run at once; 3 the topic keeps no record of the election; 4 Kafka does not answer in \
     time.";
 
 fn observe(name: &'static str) -> Command {
