@@ -174,6 +174,7 @@ impl MainLoop {
                 return ExitStatus::Ending(Ending::Refused);
             }
         };
+        let mut told = None;
         loop {
             self.perform();
             self.start_next_guard();
@@ -184,11 +185,19 @@ impl MainLoop {
                 self.leave(&signals, &signals_ready, &mut timer).await;
                 return status;
             }
-            timer.set(self.next_timeout());
+            let (due, stall) = (self.next_timeout(), self.config.timings.stall());
+            timer.set(due);
             let roles = &self.nodes.roles;
+            // It is said once for each time that was due, and who is suspended by the terminal is stopped on purpose.
+            let awaited = due.filter(|_| due != told && !roles.iter().all(Role::is_suspended));
             // What comes without end may not keep the rest waiting, so the rest of it comes last.
             tokio::select! {
                 biased;
+                // It comes first, so that the log says it before its effects.
+                late = poll_fn(|_| poll_late(awaited, stall)) => {
+                    told = due;
+                    self.logger.event(&events::did_not_run(late));
+                }
                 role = poll_fn(|context| poll_answers(roles, context)) => {
                     self.handle_answers(role);
                     // Answers may come faster than they are handled.
@@ -358,6 +367,12 @@ impl MainLoop {
             }
         }
     }
+}
+
+/// How long ago it was due, once that is at least `stall`.
+fn poll_late(due: Option<Time>, stall: Duration) -> Poll<Duration> {
+    let late = due.map(|due| clock::now().since(due)).filter(|late| *late >= stall);
+    late.map_or(Poll::Pending, Poll::Ready)
 }
 
 /// The first role whose guard has answered.

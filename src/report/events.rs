@@ -72,6 +72,15 @@ pub(crate) fn topic_created(topic: &str, replicas: usize, brokers: usize) -> Eve
         .with("brokers", brokers)
 }
 
+/// The main loop woke so much later than it was due.
+pub(crate) fn did_not_run(late: Duration) -> Event {
+    Event::warning(format!(
+        "neli-run did not run for {} at least: it was stopped, hung or swapped out, or this machine was suspended or too busy; it sent no \
+         heartbeats, and the guard kills a job whose lease ends meanwhile",
+        spoken(late)
+    ))
+}
+
 /// Processes that the job's main process has left behind, which were killed, or asked to stop and have so long.
 pub(crate) fn left_behind(processes: &[Named], count: usize, killed: bool, timeout: Duration) -> Event {
     let named: Vec<String> = processes.iter().map(Named::to_string).collect();

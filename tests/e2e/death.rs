@@ -94,6 +94,7 @@ with_both_electors! {
         wait::pause(Duration::from_secs(1));
         first.signal(Signal::SIGCONT);
         let fenced = first.await_event("fenced").at;
+        assert_eq!(first.warnings_with("neli-run did not run for").len(), 1);
         let ran = first.events("job_exited")[0].number("ran_ms");
         assert!(first.events("job_started")[0].at + ran * 1_000_000 < leading + 500_000_000, "ran for {ran} ms");
         wait::until_true("a fenced candidate that stands again", || {

@@ -162,6 +162,11 @@ impl Timings {
         (self.lease * 9 / 10).saturating_sub(self.heartbeat_interval + self.fence_warning)
     }
 
+    /// A process that wakes this much later than it was due did not run, which a busy machine alone seldom does.
+    pub fn stall(&self) -> Duration {
+        (self.lease / 4).max(Duration::from_secs(1))
+    }
+
     /// The rule by which candidates order their claims.
     pub const fn elector(&self) -> Elector {
         self.elector
