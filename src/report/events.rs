@@ -72,6 +72,21 @@ pub(crate) fn topic_created(topic: &str, replicas: usize, brokers: usize) -> Eve
         .with("brokers", brokers)
 }
 
+/// A signal that may stop this process, from its terminal, or from a process of this user; a pid of 0 is one that this process can't see.
+pub(crate) fn signal(signal: i32, sender: Option<(Named, u32)>) -> Event {
+    let from = match &sender {
+        None => "the terminal".to_owned(),
+        Some((Named { pid: 0, .. }, uid)) => format!("outside this PID namespace, uid {uid}"),
+        Some((Named { pid, name }, uid)) if name.is_empty() => format!("pid {pid}, uid {uid}"),
+        Some((process, uid)) => format!("pid {process}, uid {uid}"),
+    };
+    let (pid, uid) = sender.map(|(process, uid)| (process.pid, uid)).unzip();
+    Event::info("signal", format!("got {} from {from}", signal_name(signal)))
+        .with("signal", signal)
+        .with_some("pid", pid)
+        .with_some("uid", uid)
+}
+
 /// The main loop woke so much later than it was due.
 pub(crate) fn did_not_run(late: Duration) -> Event {
     Event::warning(format!(
@@ -180,11 +195,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_about_kafka_names_the_numbers() {
-        let events = [assigned(0, false), topic_created("g.neli", 1, 1), topic_created("g.neli", 3, 4)];
+    fn a_sentence_names_the_process_and_the_numbers() {
+        let sent = |pid, name: &str| signal(15, Some((Named { pid, name: name.to_owned() }, 0)));
+        let events = [
+            signal(1, None),
+            sent(1, "systemd"),
+            sent(4_711, ""),
+            sent(0, ""),
+            assigned(0, false),
+            topic_created("g.neli", 1, 1),
+            topic_created("g.neli", 3, 4),
+        ];
         assert_eq!(
             events.map(|event| event.sentence().to_owned()),
             [
+                "got SIGHUP from the terminal",
+                "got SIGTERM from pid 1 (systemd), uid 0",
+                "got SIGTERM from pid 4711, uid 0",
+                "got SIGTERM from outside this PID namespace, uid 0",
                 "preferred successor (partition 0 assigned)",
                 "created the topic \"g.neli\" with 1 replica (1 broker up); brokers that are added later get no replica, and a warning \
                  at the next start then says how to add one",

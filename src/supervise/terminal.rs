@@ -7,14 +7,16 @@ use neli_kafka::{Host, clock};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use neli_proto::time::Time;
-use nix::libc::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
+use nix::libc::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
 use nix::sys::signalfd::{SignalFd, siginfo};
 use nix::unistd::{self, Pid};
 
 use crate::guard::Answer;
+use crate::process::procfs::Procfs;
 use crate::process::ready::Ready;
 use crate::process::signals;
 use crate::process::terminal::{self, Terminal};
+use crate::report::events;
 use crate::supervise::MainLoop;
 use crate::supervise::role::Role;
 
@@ -47,6 +49,7 @@ impl MainLoop {
     pub(super) fn handle_hangup(&mut self) {
         self.shell.hangup = None;
         if self.shell.terminal.was_handed_on() {
+            self.logger.event(&events::signal(SIGHUP, None));
             self.nodes.tell_all(&node::Event::JobsTerminalGone);
         }
     }
@@ -56,6 +59,11 @@ impl MainLoop {
         // A positive code means the kernel.
         let typed = received.ssi_code > 0;
         let signal = number_of(received);
+        if matches!(signal, SIGHUP | SIGINT | SIGQUIT | SIGTERM) || self.config.job.stop.signal == Some(signal) {
+            let pid = Pid::from_raw(received.ssi_pid.cast_signed());
+            let sender = (!typed).then(|| (Procfs::mounted().named(pid), received.ssi_uid));
+            self.logger.event(&events::signal(signal, sender));
+        }
         let by_terminal = match signal {
             SIGHUP => self.shell.had_terminal && !terminal::is_there(),
             SIGINT | SIGQUIT => typed,

@@ -27,6 +27,8 @@ fn standing_by_each_stop_has_its_status() {
         standby.signal(signal);
         assert_eq!(standby.status(), status, "{signal}");
         assert_eq!(standby.await_event("exiting").text("from"), "neli-run");
+        let received = standby.await_event("signal");
+        assert_eq!((received.number("signal"), received.number("pid")), (signal as u64, std::process::id().into()));
     }
     election.close([leader]);
 }
