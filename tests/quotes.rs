@@ -26,7 +26,7 @@ const SAY_WHAT_TO_DO: [&str; 83] = [
     "heartbeats come back from Kafka, but no broker has confirmed …",
     "fenced too late, …",
     "superseded: … leads…, though term …",
-    "the guard (pid …) died: …",
+    "the guard (pid …) died…: …",
     "… of the job can't be killed (pid …): …",
     "…: can't be started: …",
     "neli-run has a bug and ends: …",

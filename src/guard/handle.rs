@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::ExitStatus;
 
 use neli_kafka::clock;
 use neli_proto::guard::{Answer, Order};
@@ -35,6 +36,7 @@ pub struct GuardHandle {
     pid: Pid,
     process: Option<OwnedFd>,
     is_dead: bool,
+    end: Option<ExitStatus>,
     channel: Channel,
     backlog: RefCell<Backlog>,
 }
@@ -96,7 +98,7 @@ impl GuardHandle {
             kind: ChildKind::Guard,
         })?;
         let process = system::open_pidfd(pending.pid).ok();
-        let guard = Self { pid: pending.pid, process, is_dead: false, channel, backlog: RefCell::default() };
+        let guard = Self { pid: pending.pid, process, is_dead: false, end: None, channel, backlog: RefCell::default() };
         Ok((guard, pending))
     }
 
@@ -198,9 +200,14 @@ impl GuardHandle {
         self.channel.close();
     }
 
-    /// Notes that the guard has ended: from now on, or as soon as it is waited for, its pid may belong to another process.
-    pub(crate) fn note_death(&mut self) {
-        self.is_dead = true;
+    /// Notes that the guard has ended, and how, if that is known: from now on, or as soon as it is waited for, its pid may belong to another process.
+    pub(crate) fn note_death(&mut self, end: Option<ExitStatus>) {
+        (self.is_dead, self.end) = (true, end);
+    }
+
+    /// How it has ended, if it was waited for.
+    pub(crate) fn end(&self) -> Option<ExitStatus> {
+        self.end
     }
 
     /// Whether it is [known](Self::note_death) to have ended.
@@ -244,7 +251,7 @@ mod tests {
     use super::*;
 
     fn handle(pid: Pid, channel: Channel) -> GuardHandle {
-        GuardHandle { pid, process: None, is_dead: false, channel, backlog: RefCell::default() }
+        GuardHandle { pid, process: None, is_dead: false, end: None, channel, backlog: RefCell::default() }
     }
 
     #[test]
@@ -264,7 +271,7 @@ mod tests {
         let mut other = Command::new("sleep").arg("600").spawn().unwrap();
         let (channel, _peer) = Channel::pair().unwrap();
         let mut guard = handle(Pid::from_raw(other.id().cast_signed()), channel);
-        guard.note_death();
+        guard.note_death(None);
         assert_eq!(guard.kill().unwrap_err().raw_os_error(), Some(Errno::ESRCH as i32));
         assert_eq!(other.try_wait().unwrap(), None);
         other.kill().unwrap();

@@ -40,7 +40,7 @@ pub(crate) fn trial() -> Result<(), String> {
     while !reap::reap_one(guard.pid()) {
         let _ = poll(&mut [], PollTimeout::from(1_u8));
     }
-    guard.note_death();
+    guard.note_death(None);
     ran
 }
 

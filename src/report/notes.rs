@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use neli_proto::candidate::{Elector, Patience, StandbyReason, Timings};
@@ -12,7 +14,7 @@ use neli_proto::note::{Loss, Note, Refusal, SkipReason};
 use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::{Time, millis, millis_rounded_up};
-use nix::libc::{SIGTSTP, SIGTTIN, SIGTTOU};
+use nix::libc::{SIGKILL, SIGTSTP, SIGTTIN, SIGTTOU};
 
 use crate::calendar::is_start;
 use crate::report::election::{because, standing_by, waiting};
@@ -31,6 +33,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) timings: &'a Timings,
     /// The guard's process id.
     pub(crate) guard: i32,
+    /// How the guard ended, if it is dead and was waited for.
+    pub(crate) guard_end: Option<ExitStatus>,
     pub(crate) now: Time,
     /// The same time by the wall clock, in milliseconds since 1970.
     pub(crate) wall_ms: u64,
@@ -106,13 +110,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             "the guard (pid {guard}) does not answer: it is killed, and the job with it; the term of a job that ran is released \
              when the guard has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"
         )),
-        Note::GuardLost => {
-            let sentence = format!(
-                "the guard (pid {guard}) died: no job runs without one, and another is started; the kernel's log names what it killed for lack of \
-                 memory"
-            );
-            Event::new(Level::Error, "guard_lost", sentence).with("pid", guard)
-        }
+        Note::GuardLost { is_killed } => guard_lost(guard, *is_killed, moment.guard_end),
         Note::GuardStuck { pids, are_all } => Event::error(stuck_guard(guard, pids, *are_all)),
         Note::HealthFailed { term, failure, most } if failure.count >= *most => unhealthy(*term, failure),
         Note::HealthFailed { failure: Failure { count, end, last_line }, most, .. } => Event::warning(format!(
@@ -411,6 +409,19 @@ fn released(term: Offset, why: Why, delivered: bool) -> Event {
         .with("delivered", delivered)
 }
 
+fn guard_lost(guard: i32, is_killed: bool, end: Option<ExitStatus>) -> Event {
+    let signal = end.and_then(|end| end.signal());
+    let (how, hint) = match (end, signal) {
+        _ if is_killed => (" (neli-run killed it)".to_owned(), ""),
+        (None, _) => (String::new(), FOR_LACK_OF_MEMORY),
+        (_, Some(SIGKILL)) => (" (SIGKILL)".to_owned(), FOR_LACK_OF_MEMORY),
+        (_, Some(signal)) => (format!(" ({})", signal_name(signal)), ""),
+        (Some(end), None) => (format!(" (exit status {})", end.code().unwrap_or_default()), ""),
+    };
+    let sentence = format!("the guard (pid {guard}) died{how}: no job runs without one, and another is started{hint}");
+    Event::new(Level::Error, "guard_lost", sentence).with("pid", guard)
+}
+
 // ---- the job ----------------------------------------------------------------------------------------------------------
 
 fn job_started(term: Offset, pid: u32, attempt: u32, window: Option<String>) -> Event {
@@ -566,6 +577,9 @@ fn window_skipped(sentence: String, from: String, until: String, why: &str, by: 
 }
 
 // ---- parts of sentences -----------------------------------------------------------------------------------------------
+
+/// Why a process may have got a SIGKILL that neither `neli-run` nor its guard has sent.
+const FOR_LACK_OF_MEMORY: &str = "; the kernel's log names what it killed for lack of memory";
 
 /// How a command ended, as the continuation of a sentence.
 fn how(end: &CommandEnd) -> String {

@@ -73,7 +73,9 @@ impl MainLoop {
                 self.broker
                     .iter_mut()
                     .for_each(|broker| broker.started = broker.started.filter(|child| *child != change.pid));
-                self.job_with_guard(change.pid).into_iter().for_each(GuardedJob::note_guards_death);
+                if let Some(job) = self.job_with_guard(change.pid) {
+                    job.note_guards_death(Some(change.status));
+                }
             }
         }
         reaped.children_left

@@ -176,6 +176,7 @@ impl MainLoop {
             stop_signal: config.job.stop.signal,
             timings: &config.timings,
             guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
+            guard_end: role.job.as_ref().and_then(|job| job.guard.end()),
             now,
             wall_ms,
             lease_end: role.node.lease_end(),

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,16 +131,16 @@ impl GuardedJob {
         Ok(())
     }
 
-    /// Notes that the guard has ended.
-    pub(super) fn note_guards_death(&mut self) {
-        self.guard.note_death();
+    /// Notes that the guard has ended, and how, if it was waited for.
+    pub(super) fn note_guards_death(&mut self, end: Option<ExitStatus>) {
+        self.guard.note_death(end);
         self.is_death_unreported = true;
     }
 
     /// Notes the guard's death if it is being killed and has ended. Its tracer may keep it, and then no SIGCHLD reports the death.
     pub(super) fn notice_guards_death(&mut self) {
         if self.kills_guard() && !self.guard.is_dead() && self.guard.has_ended() {
-            self.note_guards_death();
+            self.note_guards_death(None);
         }
     }
 

@@ -101,8 +101,8 @@ pub enum Note {
     // ---- the job ----------------------------------------------------------------------------------------------------
     /// The guard does not answer, and is killed with the job.
     GuardHangs,
-    /// The guard died, or was killed because it did not answer.
-    GuardLost,
+    /// The guard died, or was killed because it did not answer (`is_killed`).
+    GuardLost { is_killed: bool },
     /// The guard does not end although it was sent SIGKILL. These processes of its job are alive, as far as they can be seen; `are_all`: whether
     /// all processes could be looked at.
     GuardStuck { pids: Vec<u32>, are_all: bool },

@@ -37,6 +37,7 @@ fn moment(left: Duration, timings: &Timings) -> Moment<'_> {
         stop_signal: Some(15),
         timings,
         guard: 7,
+        guard_end: None,
         now: Time::ZERO,
         wall_ms: MOMENT_MS,
         lease_end: Some(Time::ZERO + left),
@@ -146,6 +147,24 @@ fn sentences_about_the_outcome_of_a_run() {
     );
 }
 
+#[test]
+fn the_end_of_the_guard_is_named_and_who_may_have_killed_it() {
+    let (timings, in_memory) = (timings(), "; the kernel's log names what it killed for lack of memory");
+    for (is_killed, end, how, hint) in [
+        (false, None, "", in_memory),
+        (false, Some(9), " (SIGKILL)", in_memory),
+        (true, Some(9), " (neli-run killed it)", ""),
+        (false, Some(11), " (SIGSEGV)", ""),
+        (false, Some(3 << 8), " (exit status 3)", ""),
+    ] {
+        let moment = Moment { guard_end: end.map(ExitStatus::from_raw), ..moment(ms(60_000), &timings) };
+        assert_eq!(
+            event(&Note::GuardLost { is_killed }, moment).sentence(),
+            format!("the guard (pid 7) died{how}: no job runs without one, and another is started{hint}")
+        );
+    }
+}
+
 /// The object of a line, without what is the same in each.
 fn object(note: &Note) -> String {
     let line = noted(note).json_line();
@@ -210,7 +229,7 @@ fn the_fields_have_the_names_and_the_order_that_scripts_read() {
             "fenced",
             r#""term":42,"why":"history-cut","left_ms":0,"late_ms":1"#,
         ),
-        (Note::GuardLost, "error", "guard_lost", r#""pid":7"#),
+        (Note::GuardLost { is_killed: false }, "error", "guard_lost", r#""pid":7"#),
         (
             Note::HookFailed { hook: Hook::Lead, end: CommandEnd::Exited(1) },
             "warning",

@@ -245,8 +245,8 @@ impl Supervisor {
     /// Handles the guard's death: the processes that it left are killed before anything is reported as over.
     pub(super) fn guard_died(&mut self, now: Time) {
         self.watch = None;
+        self.note(Note::GuardLost { is_killed: self.next_guard.is_killed });
         self.next_guard.died(now);
-        self.note(Note::GuardLost);
         if self.job == Job::None {
             return self.start_guard_if_due(now);
         }

@@ -44,7 +44,7 @@ fn the_end_of_a_guard_before_the_first_term_names_no_term() {
     let mut host = Host::listening(&[]);
     host.actions();
     host.job(supervisor::Event::GuardDied);
-    let lost = Action::Note(Note::GuardLost);
+    let lost = Action::Note(Note::GuardLost { is_killed: false });
     assert!(host.actions().contains(&lost));
 }
 

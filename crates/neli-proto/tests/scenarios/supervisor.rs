@@ -363,7 +363,8 @@ fn shown_note(note: Note) -> String {
     };
     match note {
         Note::GuardHangs => "says: the guard does not answer".to_owned(),
-        Note::GuardLost => "says: the guard is lost".to_owned(),
+        Note::GuardLost { is_killed: false } => "says: the guard is lost".to_owned(),
+        Note::GuardLost { is_killed: true } => "says: the guard that was killed is lost".to_owned(),
         Note::HealthFailed { failure, most, .. } if failure.count == most => {
             format!("says: unhealthy, {} failures: {:?} {:?}", failure.count, failure.end, failure.last_line)
         }
