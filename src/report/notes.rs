@@ -440,10 +440,11 @@ fn job_started(term: Offset, pid: u32, attempt: u32, window: Option<String>) -> 
 
 fn job_exited(term: Offset, status: JobStatus, ran: Duration, by_itself: bool) -> Event {
     let (code, shown) = (status.code(), spoken(ran));
+    let hint = if by_itself && status == JobStatus::Signaled(SIGKILL) { FOR_LACK_OF_MEMORY } else { "" };
     let (signal, sentence) = match status {
         JobStatus::Exited(_) => (None, format!("the job exited with status {code} after {shown}")),
         JobStatus::Signaled(signal) => {
-            (Some(signal), format!("the job was ended by {} after {shown} (status {code})", signal_name(signal)))
+            (Some(signal), format!("the job was ended by {} after {shown} (status {code}){hint}", signal_name(signal)))
         }
     };
     let level = if by_itself && code != 0 { Level::Warning } else { Level::Info };

@@ -127,6 +127,7 @@ fn sentences_about_the_outcome_of_a_run() {
     let left_out = Fact { exit: None, ..fact("2026-02-01T00:00:00Z", Outcome::Skipped, 59, 0) };
     let sentences = [
         noted(&Note::JobExited { term: 42, status: JobStatus::Signaled(9), ran: ms(3_725_000), by_itself: true }),
+        noted(&Note::JobExited { term: 42, status: JobStatus::Signaled(9), ran: ms(2_152), by_itself: false }),
         noted(&Note::Released { term: 42, why: Why::Exited, delivered: true }),
         noted(&Note::Released { term: 42, why: Why::Stopped, delivered: false }),
         noted(&Note::OnceSkipped { key: "v1.42".into(), fact: done.into() }),
@@ -136,7 +137,8 @@ fn sentences_about_the_outcome_of_a_run() {
     assert_eq!(
         sentences.map(|event| event.sentence().to_owned()),
         [
-            "the job was ended by SIGKILL after 1h 2m 5s (status 137)",
+            "the job was ended by SIGKILL after 1h 2m 5s (status 137); the kernel's log names what it killed for lack of memory",
+            "the job was ended by SIGKILL after 2.152s (status 137)",
             "released term 42: the job has ended",
             "released term 42: a signal to neli-run; Kafka has not confirmed it, so the others may have to wait out the lease",
             "v1.42 was done by db2 at 2026-01-31T02:00:04.000Z (term 57, exit 0 after 3.2s)",
