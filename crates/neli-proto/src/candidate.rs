@@ -324,11 +324,11 @@ impl Candidate {
     pub(crate) fn claims_at(&self) -> Option<Time> {
         let State::StandingBy { not_before } = self.state else { return None };
         let Election { listener, next_claim, cooling_off, judgement, .. } = &self.election;
-        if !listener.is_caught_up() || next_claim.is_held {
+        if !listener.is_caught_up() {
             None
         } else if cooling_off.is_some() {
             *cooling_off
-        } else if *judgement == Judgement::AwaitedAfterClaim {
+        } else if next_claim.is_held || *judgement == Judgement::AwaitedAfterClaim {
             None
         } else if listener.is_vacant() {
             self.election.claim_due(not_before)
