@@ -394,7 +394,7 @@ impl Sink {
         let Ok(stderr) = Self::stderr() else { return };
         if takes_lines(&stderr, PollTimeout::ZERO) {
             let why = reason(&error.into());
-            let lost = format!("{QUEUE_LINES} lines wait for room, and are lost if neli-run ends before");
+            let lost = format!("up to {QUEUE_LINES} lines wait for room, and are lost if neli-run ends before");
             say_at(Level::Error, &format!("{named}: can't be written: {why}; {lost}"));
         }
     }

@@ -143,7 +143,7 @@ fn a_full_disk_ends_no_lead() {
     let leader = chatterbox(&election).option("--log-file", full).start();
     let term = await_term(&election);
     assert_it_leads_on(&election, term);
-    let said = "neli-run: --log-file /dev/full: can't be written: no space left on device; 1000 lines wait for room, and are lost if neli-run \
+    let said = "neli-run: --log-file /dev/full: can't be written: no space left on device; up to 1000 lines wait for room, and are lost if neli-run \
                 ends before";
     wait::until_true("the reason on stderr", || leader.strange_lines().iter().any(|line| line == said));
     assert_it_ends_well(&election, leader);
