@@ -47,11 +47,14 @@ pub(crate) fn assigned(partition: i32, leads: bool) -> Event {
     Event::info("assigned", sentence).with("partition", partition).detail_in_text(leads)
 }
 
-/// The group took the partition away. `lost`: the session expired or the coordinator can't be reached; otherwise another member has it.
-pub(crate) fn revoked(lost: bool) -> Event {
+/// The group took the partition away. `lost`: the session expired or the coordinator can't be reached; otherwise another member has it, and
+/// `leads_on`: this one leads all the same.
+pub(crate) fn revoked(lost: bool, leads_on: bool) -> Event {
     let sentence = if lost {
         "no longer in the consumer group (session expired, or its coordinator is out of reach); a leader keeps the \
          lead, because the journal decides"
+    } else if leads_on {
+        "the consumer group has chosen another candidate, and this one keeps the lead"
     } else {
         "the consumer group has chosen another candidate"
     };
@@ -202,6 +205,8 @@ mod tests {
             sent(1, "systemd"),
             sent(4_711, ""),
             sent(0, ""),
+            revoked(false, false),
+            revoked(false, true),
             assigned(0, false),
             topic_created("g.neli", 1, 1),
             topic_created("g.neli", 3, 4),
@@ -213,6 +218,8 @@ mod tests {
                 "got SIGTERM from pid 1 (systemd), uid 0",
                 "got SIGTERM from pid 4711, uid 0",
                 "got SIGTERM from outside this PID namespace, uid 0",
+                "the consumer group has chosen another candidate",
+                "the consumer group has chosen another candidate, and this one keeps the lead",
                 "preferred successor (partition 0 assigned)",
                 "created the topic \"g.neli\" with 1 replica (1 broker up); brokers that are added later get no replica, and a warning \
                  at the next start then says how to add one",

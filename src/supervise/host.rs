@@ -196,7 +196,7 @@ impl MainLoop {
         } else if let Event::Undecodable { offset, error } = event {
             role.undecodable.begin(now, undecodable(&self.config.elections.topic, *offset, error));
         } else if let Event::Revoked | Event::AssignmentChanged(Assignment::Unknown) = event {
-            role.logger.event(&events::revoked(*event != Event::Revoked));
+            role.logger.event(&events::revoked(*event != Event::Revoked, role.node.leads_on_if_revoked()));
         }
     }
 

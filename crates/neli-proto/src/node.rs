@@ -229,6 +229,11 @@ impl Node {
         self.candidate.leader()
     }
 
+    /// Whether it leads, and would also after a revocation by the group.
+    pub fn leads_on_if_revoked(&self) -> bool {
+        self.leads().is_some() && self.candidate.is_kept_if_revoked()
+    }
+
     /// When the node claims, unless a record of another candidate comes before.
     pub fn claims_at(&self) -> Option<Time> {
         self.candidate.claims_at()

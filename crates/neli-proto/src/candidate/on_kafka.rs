@@ -87,16 +87,23 @@ impl Candidate {
 
     // ---- the group ------------------------------------------------------------------------------------------------------
 
-    /// Handles a revocation: the partition was given to another member. A leader that never had the partition continues to lead, since it
-    /// was not taken from it. If the topic has more partitions than roles, the group moves this one like any other, so a revocation shows
-    /// nothing about the leader. One of many roles is kept as well: the number of roles decides which process gives one up.
+    /// Whether a revocation ends no lead. A leader that never had the partition continues to lead, since it was not taken from it. If the
+    /// topic has more partitions than roles, the group moves this one like any other, so a revocation shows nothing about the leader. One of
+    /// many roles is kept as well: the number of roles decides which process gives one up.
+    pub(crate) fn is_kept_if_revoked(&self) -> bool {
+        let election = &self.election;
+        let is_assigned = election.precedence.assignment == Assignment::Own;
+        !is_assigned || election.group.unused_partitions || election.is_one_of_many
+    }
+
+    /// Handles a revocation: the partition was given to another member.
     pub(super) fn revoked(&mut self, now: Time) {
+        let is_kept = self.is_kept_if_revoked();
         let election = &mut self.election;
-        let was_assigned = election.precedence.assignment == Assignment::Own;
         if election.group.is_member {
             election.precedence.set_assignment(Assignment::Elsewhere);
         }
-        if !was_assigned || election.group.unused_partitions || election.is_one_of_many {
+        if is_kept {
             return;
         }
         if let State::Claiming(claiming) = &mut self.state {
