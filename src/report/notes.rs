@@ -513,7 +513,8 @@ fn stuck(pids: &[u32]) -> String {
     };
     format!(
         "{what} of the job can't be killed (pid {}): the term is not released, and ends with its lease; if they are another user's (a setuid program), \
-         kill them as root; otherwise see what holds them (/proc/PID/stack, TracerPid in /proc/PID/status), or restart the machine",
+         kill them as root; otherwise see what holds them (/proc/PID/stack, TracerPid in /proc/PID/status, a frozen \
+         control group), or restart the machine",
         named.join(", ")
     )
 }

@@ -313,6 +313,7 @@ fn a_guard_that_does_not_end_is_no_process_of_the_job() {
 
 #[test]
 fn remaining_processes_are_named_if_visible() {
+    assert!(stuck(&[7]).contains("a frozen control group"));
     assert!(stuck(&[7]).starts_with("a process of the job can't be killed (pid 7): the term is not released"));
     assert!(stuck(&[7, 8]).starts_with("processes of the job can't be killed (pid 7, 8): "));
     let unseen = stuck(&[]);
