@@ -295,7 +295,11 @@ fn the_status_of_a_standby_shows_why_there_is_no_leader() {
         (none(TermState::NeverLed), "never-led", Some("no leader: nobody has ever led")),
         (none(TermState::Forgotten), "forgotten", Some(forgotten)),
         (none(TermState::Undecided), "unknown", Some(missing)),
-        (none(TermState::Unread), "unknown", Some("can't tell who leads: the journal is not read yet")),
+        (
+            none(TermState::Unread),
+            "unknown",
+            Some("can't tell who leads: Kafka has not delivered the whole journal yet"),
+        ),
     ] {
         let object = json(role);
         let role = &object["roles"][0];

@@ -88,7 +88,7 @@ fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
                     leader.shown(),
                     ago(age)
                 ),
-                Unknown::Reading => "the journal is not read yet",
+                Unknown::Reading => "Kafka has not delivered the whole journal yet",
                 Unknown::Unreadable => "Kafka answers, but the topic can't be read now, or this partition of it",
                 Unknown::Unheard { leader } => &format!(
                     "the last heartbeat of {} lies in the future by this machine's clock, and none has come since it was read",

@@ -161,7 +161,7 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
         }
         Ending::Lost(Lost::Stopped) => "the lead was lost, and the job has stopped (--on-loss exit)".to_owned(),
         Ending::WaitedEnough => {
-            let wait = spoken(config.wait.unwrap_or_default());
+            let wait = config.wait.filter(|wait| !wait.is_zero()).map_or_else(|| "0".to_owned(), spoken);
             let leadership = leadership.map_or_else(String::new, |leadership| format!("; {leadership}"));
             format!("not elected within --wait {wait}{leadership}")
         }

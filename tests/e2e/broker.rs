@@ -106,7 +106,7 @@ fn brokers_that_never_existed_are_waited_for_no_longer_than_the_limit() {
             assert_eq!(candidate.status(), 75, "{address}");
             let exiting = candidate.await_event("exiting");
             let why = exiting.text("why");
-            let unknown = ["the journal is not read yet", "Kafka does not answer"];
+            let unknown = ["Kafka has not delivered the whole journal yet", "Kafka does not answer"];
             let unknown = unknown.map(|why| format!("not elected within --wait 1s; can't tell who leads: {why}"));
             assert!(unknown.iter().any(|unknown| why == unknown), "{exiting:?}");
         }

@@ -125,7 +125,7 @@ fn nobody_waits_with_wait_0() {
     let mut second = election.candidate().option("--wait", "0").start();
     assert_eq!(second.status(), 75);
     assert!(second.events("claiming").is_empty());
-    assert_eq!(second.await_event("exiting").text("why"), "not elected within --wait 0ms; first leads");
+    assert_eq!(second.await_event("exiting").text("why"), "not elected within --wait 0; first leads");
     election.close([first, second]);
 }
 
