@@ -74,7 +74,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             event.with("error", error.as_str()).with("down_ms", millis(*down))
         }
         Note::BrokerUp { down } => {
-            let sentence = format!("Kafka answers again, after {}", spoken(*down));
+            let sentence = format!("Kafka answers again, {} after its silence was noticed", spoken(*down));
             Event::info("broker_up", sentence).with("down_ms", millis(*down))
         }
         Note::Claiming { after } => claiming(*after),

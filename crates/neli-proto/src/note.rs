@@ -93,7 +93,7 @@ pub enum Note {
     AppendRefused { error: String },
     /// No broker has answered for this long. Said at once, and then every 30 s.
     BrokerDown { error: String, down: Duration },
-    /// A broker answers again, after this time.
+    /// A broker answers again, so long after its silence was noticed.
     BrokerUp { down: Duration },
     /// The group does not take this process's member.
     GroupRefuses { error: String },
