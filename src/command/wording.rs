@@ -127,7 +127,9 @@ pub(super) fn job(job: Job) -> String {
         JobState::Restarting => "the job waits for its next run".to_owned(),
         JobState::Running => format!("the job runs{again}{pid}"),
         JobState::Starting => format!("the job is being started{again}"),
-        JobState::Stopping if job.pid.is_none() => "the job has ended: what it left is stopped, and its outcome recorded".to_owned(),
+        JobState::Stopping if job.pid.is_none() => {
+            "the job has ended: what it left is stopped, and its outcome recorded".to_owned()
+        }
         JobState::Stopping => format!("the job has been asked to stop{pid}"),
     }
 }
