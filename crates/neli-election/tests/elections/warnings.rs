@@ -52,7 +52,7 @@ async fn without_a_callback_warnings_go_to_stderr() {
     program.wait().unwrap();
     let warning = warning.unwrap();
     assert!(
-        warning.starts_with("neli-election: Kafka does not answer: ") && warning.contains("127.0.0.1:1"),
+        warning.starts_with("neli-election: billing: Kafka does not answer: ") && warning.contains("127.0.0.1:1"),
         "{warning}"
     );
 }
