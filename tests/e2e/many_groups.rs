@@ -1,5 +1,7 @@
 //! Many elections in one topic and partition.
 
+use std::collections::BTreeSet;
+
 use harness::candidate::{Elector, Running};
 use harness::election::TestElection;
 use harness::journal::{self, Pen};
@@ -52,8 +54,10 @@ fn a_hundred_groups_in_one_partition_ignore_each_other() {
     let records = journal::read(Kafka::shared(), &shared.topic());
     for (index, group) in groups.iter().enumerate() {
         let of_group = records.iter().filter(|record| record.key == group.key().as_bytes());
-        let claims = of_group.filter(|record| record.payload.as_ref().is_some_and(|line| is_claim(line))).count();
-        assert_eq!(claims, if index == 0 { 2 } else { 1 }, "{}: no claim was void", group.group);
+        // librdkafka may append a record twice if its answer is late.
+        let claims: BTreeSet<&Vec<u8>> =
+            of_group.filter_map(|record| record.payload.as_ref()).filter(|line| is_claim(line)).collect();
+        assert_eq!(claims.len(), if index == 0 { 2 } else { 1 }, "{}: no claim was void", group.group);
     }
 }
 
