@@ -229,11 +229,16 @@ fn candidates_that_differ_are_reported() {
     ask(&[]).assert_finding("candidates", "ok", &["none was found"]);
     let hello = br#"{"v":1,"kind":"hello","member":"h","name":"db2","seq":1,"elector":"log","version":"9.9.9","overlap_ms":100}"#;
     pen.write(&format!("{}/hello", election.key()), &[hello]);
+    let version = env!("CARGO_PKG_VERSION");
+    let of_library =
+        format!(r#"{{"v":1,"kind":"hello","member":"l","name":"lib","version":"neli-election {version}"}}"#);
+    pen.write(&format!("{}/hello", election.key()), &[of_library.as_bytes()]);
     let claim = br#"{"v":1,"kind":"claim","member":"m","name":"db1","seq":1,"after":-1,"lease_ms":60000}"#;
     pen.write(&election.key(), &[claim]);
     let found = ask(&[]);
     found.assert_finding("candidates", "fail", &["db2 stands with --overlap"]);
     let texts = found.texts("candidates", "warn").join("\n");
+    assert!(!texts.contains("lib has version"), "{texts}");
     for words in [
         "db2 stands with --elect log",
         "db2 has version 9.9.9",

@@ -184,8 +184,8 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
     let version = env!("CARGO_PKG_VERSION");
     let other = candidate.hello.elector.as_deref().filter(|other| *other != elector);
     let elector = other.map(|other| format!("{name} stands with --elect {other}, and here it is {elector}"));
-    let other =
-        candidate.hello.version.as_deref().filter(|other| *other != version && *other != format!("neli {version}"));
+    // The library's name stands before its version.
+    let other = candidate.hello.version.as_deref().filter(|other| other.split(' ').next_back() != Some(version));
     let version = other.map(|other| format!("{name} has version {other}, and here it is {version}"));
     let overlaps = candidate.hello.overlap_ms.map(Duration::from_millis).zip(config.timings.overlap);
     let overlap = overlaps
