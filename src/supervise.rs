@@ -174,7 +174,7 @@ impl MainLoop {
                 return ExitStatus::Ending(Ending::Refused);
             }
         };
-        let mut told = None;
+        let mut told_of = None;
         loop {
             self.perform();
             self.start_next_guard();
@@ -188,14 +188,14 @@ impl MainLoop {
             let (due, stall) = (self.next_timeout(), self.config.timings.stall());
             timer.set(due);
             let roles = &self.nodes.roles;
-            // It is said once for each time that was due, and who is suspended by the terminal is stopped on purpose.
-            let awaited = due.filter(|_| due != told && !roles.iter().all(Role::is_suspended));
+            // It is told once of each time that was due, and not if the terminal has suspended this process.
+            let awaited = due.filter(|_| due != told_of && !roles.iter().all(Role::is_suspended));
             // What comes without end may not keep the rest waiting, so the rest of it comes last.
             tokio::select! {
                 biased;
                 // It comes first, so that the log says it before its effects.
                 late = poll_fn(|_| poll_late(awaited, stall)) => {
-                    told = due;
+                    told_of = due;
                     self.logger.event(&events::did_not_run(late));
                 }
                 role = poll_fn(|context| poll_answers(roles, context)) => {

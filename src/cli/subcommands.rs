@@ -92,8 +92,8 @@ const HISTORY: &str = "GAP is the time without a leader before the next claim. I
     previous lease was over, jobs that were killed too late, records that were void or are missing, and times without a leader of \
     more than a tenth of the lease. Of a leader that fell silent it does not see when its job was gone.";
 
-const HISTORY_EXIT: &str = "0; 1 with --check, if by the journal two jobs may have run at once; 3 the topic keeps no record of the election; 4 Kafka does not answer in \
-    time.";
+const HISTORY_EXIT: &str = "0; 1 with --check, if by the journal two jobs may have run at once; 3 the topic keeps no record of the \
+    election; 4 Kafka does not answer in time.";
 
 fn observe(name: &'static str) -> Command {
     let about = "Serve all elections of a cluster on one page, with metrics";
@@ -146,8 +146,8 @@ fn end(name: &'static str) -> Command {
         .arg(timeout("5s"))
 }
 
-const END: &str = "A program with the library gets Error::Ended. A candidate that starts later stands for election again. So first stop what starts candidates \
-    (systemd, Kubernetes, cron). Needs READ and WRITE on the topic.";
+const END: &str = "A program with the library gets Error::Ended. A candidate that starts later stands for election again. So \
+    first stop what starts candidates (systemd, Kubernetes, cron). Needs READ and WRITE on the topic.";
 
 const END_EXIT: &str = "0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no candidate leads or \
     stands by, and nothing was written. With --all-roles the highest of theirs.";

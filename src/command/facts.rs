@@ -152,8 +152,8 @@ pub(super) struct LastRun {
     pub(super) fact: Fact,
     pub(super) runs: Runs,
     calendar: Option<Calendar>,
-    /// Whether a candidate says the schedule, which may have been changed since the run.
-    is_said: bool,
+    /// The options of `--once`, `--window` or `--schedule` by a candidate's hello: the schedule may have been changed since the run.
+    said: Option<Box<str>>,
     /// The last request to forget each key or window.
     forgotten: BTreeMap<Box<str>, Fact>,
     /// The run of a skipped window that began and did not finish.
@@ -230,20 +230,22 @@ impl LastRun {
         let last = matches!(fact.outcome, Outcome::Done | Outcome::Failed).then(|| fact.clone());
         let runs = Runs { account: Account::of(&fact), last };
         let calendar = calendar(&runs.account);
-        Self { fact, runs, calendar, is_said: false, forgotten: BTreeMap::new(), unfinished: None }
+        Self { fact, runs, calendar, said: None, forgotten: BTreeMap::new(), unfinished: None }
     }
 
     /// Takes the schedule from the leader's hello, or a standby's if nobody leads.
     pub(super) fn learn_schedule(&mut self, observer: &Observer, at: ReadAt) {
         let leader = observer.leadership(at).may_lead().map(|_| observer.leaders_hello());
-        let once = |candidate: &KnownCandidate| candidate.hello.once.clone();
         let said = match leader {
-            Some(leader) => leader.and_then(once),
-            None => observer.standbys(at).iter().find_map(|standby| once(standby.candidate)),
+            Some(leader) => leader.and_then(options_of_once),
+            None => observer.standbys(at).iter().find_map(|standby| options_of_once(standby.candidate)),
         };
-        self.is_said = said.is_some();
+        if self.said.as_deref() == said {
+            return;
+        }
+        self.said = said.map(Box::from);
         if let Some(said) = said {
-            self.take_schedule(&said);
+            self.take_schedule(said);
         }
     }
 
@@ -265,8 +267,8 @@ impl LastRun {
 
     /// Whether the schedule was changed since the last run.
     fn is_changed(&self) -> bool {
-        let schedule = |account: &Account| (account.schedule.clone(), account.timezone.clone());
-        schedule(&self.runs.account) != schedule(&self.fact.account)
+        let (now, of_run) = (&self.runs.account, &self.fact.account);
+        (&now.schedule, &now.timezone) != (&of_run.schedule, &of_run.timezone)
     }
 
     /// The starts of the next windows: with a schedule the next five, otherwise that of the next one.
@@ -302,11 +304,16 @@ impl LastRun {
             let next =
                 next.reduce(|before, next| before + ", " + &next).unwrap_or_else(|| "no further time".to_owned());
             let zone = self.runs.account.timezone.as_deref().unwrap_or("UTC");
-            let of = if self.is_said { "" } else { ", of the last run" };
+            let of = if self.said.is_some() { "" } else { ", of the last run" };
             rows.push(("schedule", format!("{schedule} ({zone}){of}: {next}")));
         }
         rows
     }
+}
+
+/// The options of `--once`, `--window` or `--schedule` in its last hello.
+fn options_of_once(candidate: &KnownCandidate) -> Option<&str> {
+    candidate.hello.once.as_deref()
 }
 
 /// The calendar of a schedule, if this version and this machine know it.

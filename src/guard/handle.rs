@@ -200,7 +200,8 @@ impl GuardHandle {
         self.channel.close();
     }
 
-    /// Notes that the guard has ended, and how, if that is known: from now on, or as soon as it is waited for, its pid may belong to another process.
+    /// Notes that the guard has ended, and how, if that is known: from now on, or as soon as it is waited for, its pid may belong to another
+    /// process.
     pub(crate) fn note_death(&mut self, end: Option<ExitStatus>) {
         (self.is_dead, self.end) = (true, end);
     }

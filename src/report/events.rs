@@ -75,12 +75,12 @@ pub(crate) fn topic_created(topic: &str, replicas: usize, brokers: usize) -> Eve
         .with("brokers", brokers)
 }
 
-/// A signal that may stop this process, from its terminal, or from a process of this user; a pid of 0 is one that this process can't see.
+/// A signal that may stop this process, from a process with its user id, or else from the terminal. A sender that this process can't see has the
+/// pid 0.
 pub(crate) fn signal(signal: i32, sender: Option<(Named, u32)>) -> Event {
     let from = match &sender {
         None => "the terminal".to_owned(),
         Some((Named { pid: 0, .. }, uid)) => format!("outside this PID namespace, uid {uid}"),
-        Some((Named { pid, name }, uid)) if name.is_empty() => format!("pid {pid}, uid {uid}"),
         Some((process, uid)) => format!("pid {process}, uid {uid}"),
     };
     let (pid, uid) = sender.map(|(process, uid)| (process.pid, uid)).unzip();
@@ -104,12 +104,8 @@ pub(crate) fn left_behind(processes: &[Named], count: usize, killed: bool, timeo
     let named: Vec<String> = processes.iter().map(Named::to_string).collect();
     let others = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
     let noun = if count == 1 { "process" } else { "processes" };
-    let timeout = spoken(timeout);
-    let what = if killed {
-        "still there, so killed".to_owned()
-    } else {
-        format!("asked to stop, SIGKILL in {timeout} at the latest")
-    };
+    let asked = format!("asked to stop, SIGKILL in {} at the latest", spoken(timeout));
+    let what = if killed { "still there, so killed" } else { &asked };
     Event::warning(format!(
         "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}; let it wait for its children",
         named.join(", ")

@@ -17,8 +17,8 @@ fn to_stderr(group: &str, message: &str) {
     let _ = writeln!(io::stderr(), "neli-election: {group}: {message}");
 }
 
-/// Calls the program's callback. If there is none, or it panics, the warning goes to stderr, and the next one to the callback again: otherwise nobody would learn of
-/// those that follow, and the caller would end with it.
+/// Calls the program's callback. If there is none, or it panics, the warning goes to stderr, and the next one to the callback again: otherwise
+/// nobody would learn of those that follow, and the caller would end with it.
 pub(crate) fn pass(callback: Option<&OnWarning>, group: &str, message: &str) {
     let is_passed = callback.is_some_and(|callback| catch_unwind(AssertUnwindSafe(|| callback(message))).is_ok());
     if !is_passed {

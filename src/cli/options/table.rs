@@ -48,7 +48,8 @@ const COMMON: &[Opt] = &in_section(
             ),
         Opt::new("window", "Have the job succeed once per window, on all machines").value("DURATION[/OFFSET]").more(
             "1d is a day from midnight UTC, 1d/2h from 02:00, 7d a week from Monday; all are counted from Monday, \
-               1970-01-05. Whole seconds, 1s to 365d; from a day on, whole days. Not with --once, --schedule, --roles or --restart. See docs/cron.md.",
+               1970-01-05. Whole seconds, 1s to 365d; from a day on, whole days. Not with --once, --schedule, \
+               --roles or --restart. See docs/cron.md.",
         ),
         Opt::new("once", "Have the job succeed once for this key, on all machines").value("KEY").more(
             "If the key is done, neli-run exits with --done-status. If it runs elsewhere, neli-run stands by, and \

@@ -119,17 +119,9 @@ impl<'a> Group<'a> {
                 findings.fail("candidates", refusal + &silence(*hello_age), None);
                 differ += 1;
             }
-            for difference in shares_no_role.into_iter().chain(other_roles) {
-                findings.warn("candidates", difference, None);
-                differ += 1;
-            }
-            for difference in differences(config, candidate) {
-                findings.warn("candidates", difference, Some(SAME.to_owned()));
-                differ += 1;
-            }
-            if let Some(words) = candidate.hello.group_refuses.as_deref() {
-                let text = format!("{} has no precedence: the group refuses it ({words})", candidate.shown());
-                findings.warn("candidates", text, Some("neli-run doctor before its line, on its machine".to_owned()));
+            let of_roles = shares_no_role.into_iter().chain(other_roles).map(|text| (text, None));
+            for (difference, fix) in of_roles.chain(differences(config, candidate)) {
+                findings.warn("candidates", difference, fix.map(str::to_owned));
                 differ += 1;
             }
         }
@@ -177,8 +169,8 @@ fn roles(name: &str, own: &Mapping, other: &Mapping) -> String {
     format!("{name} stands with --roles for {other}, and here it is for {own}: give every candidate the same roles")
 }
 
-/// Differences that are allowed, but are reported.
-fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
+/// Differences that are allowed, but are reported, each with its fix.
+fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<(String, Option<&'static str>)> {
     let name = candidate.shown();
     let elector = config.timings.elector().name();
     let version = env!("CARGO_PKG_VERSION");
@@ -198,7 +190,10 @@ fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<String> {
         let [theirs, own] = [theirs, own].map(with_options_of_once);
         format!("{name} stands {theirs}, and here it is {own}: the job may run more than once")
     });
-    [elector, overlap, version, once].into_iter().flatten().collect()
+    let refused = candidate.hello.group_refuses.as_deref();
+    let refused = refused.map(|words| format!("{name} has no precedence: the group refuses it ({words})"));
+    let refused = refused.map(|text| (text, Some("neli-run doctor before its line, on its machine")));
+    [elector, overlap, version, once].into_iter().flatten().map(|text| (text, Some(SAME))).chain(refused).collect()
 }
 
 /// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read as soon as it is written.

@@ -37,13 +37,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapLedByAStandby",
         breaks: "O6: a candidate exits for a standby with another setting, although the leader's is its own",
-        edits: &[edit("&& !hello.leaves && ‹!is_as_leader›", "(!is_as_leader || true)")],
+        edits: &[edit("&& !hello.leaves && ‹!agrees_with_leader›", "(!agrees_with_leader || true)")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "OverlapOfOneThatLeaves",
         breaks: "O6: a candidate exits for a standby with another setting that leaves",
-        edits: &[edit("&& ‹!hello.leaves› && !is_as_leader", "(!hello.leaves || true)")],
+        edits: &[edit("&& ‹!hello.leaves› && !agrees_with_leader", "(!hello.leaves || true)")],
         noticed_by: &[Scenarios],
     },
     Mutant {

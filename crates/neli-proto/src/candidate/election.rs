@@ -66,7 +66,7 @@ pub(super) struct Election {
     /// When the next hello is due; none before Kafka's first answer.
     pub(super) next_hello: Option<Time>,
     /// The last term whose leader uses `--overlap` and this candidate does not, or the other way round.
-    pub(super) unlike_term: Option<Offset>,
+    pub(super) differing_term: Option<Offset>,
     /// The last report about standing by.
     pub(super) standing_by: Option<StandbyReason>,
     /// What is only displayed.
@@ -103,7 +103,7 @@ impl Election {
             wait_until: wait.map(|wait| started + wait),
             started,
             next_hello: None,
-            unlike_term: None,
+            differing_term: None,
             standing_by: None,
             shown: Statistics::default(),
             actions: VecDeque::from([Action::Kafka(Request::ReadAnew)]),

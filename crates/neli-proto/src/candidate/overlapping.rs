@@ -116,7 +116,7 @@ impl Candidate {
         let overlaps = record.body.overlap().is_some();
         let differs = overlaps != self.election.overlaps();
         if is_declared && differs {
-            self.election.unlike_term = self.election.current_term().map(|term| term.offset);
+            self.election.differing_term = self.election.current_term().map(|term| term.offset);
         }
         // A claim that is under way is void because of that record (L1).
         if is_declared && received.fresh && differs && self.state.has_no_term() {
@@ -124,12 +124,12 @@ impl Candidate {
         }
     }
 
-    /// Compares this candidate with another one whose hello was read (O6). If their settings differ, the one that came later exits, unless it is as
-    /// the leader: then the other does at the leader's next beat.
+    /// Compares this candidate with another one whose hello was read (O6). If their settings differ, the one that came later exits, unless it
+    /// agrees with the leader: then the other exits at the leader's next beat.
     pub(super) fn compare_with_standby(&mut self, hello: &Hello) {
-        let Election { unlike_term, .. } = self.election;
-        let is_as_leader = self.election.current_term().is_some_and(|term| Some(term.offset) != unlike_term);
-        let differs = hello.overlap_ms.is_some() != self.election.overlaps() && !hello.leaves && !is_as_leader;
+        let Election { differing_term, .. } = self.election;
+        let agrees_with_leader = self.election.current_term().is_some_and(|term| Some(term.offset) != differing_term);
+        let differs = hello.overlap_ms.is_some() != self.election.overlaps() && !hello.leaves && !agrees_with_leader;
         if differs && self.election.precedence.came_before(&hello.member) && self.state.holds_nothing() {
             self.refuse_beside(hello.name.as_deref(), hello.overlap_ms.is_some());
         }

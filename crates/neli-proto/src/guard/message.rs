@@ -189,7 +189,8 @@ pub struct Named {
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.pid, self.name)
+        let Self { pid, name } = self;
+        if name.is_empty() { write!(f, "{pid}") } else { write!(f, "{pid} ({name})") }
     }
 }
 

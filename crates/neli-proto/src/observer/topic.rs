@@ -66,13 +66,9 @@ pub struct Place {
 /// Elections are shown in this order: by group, and in a group by the roles' numbers, then by their names.
 impl Ord for Place {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.order().cmp(&other.order())
-    }
-}
-
-impl Place {
-    fn order(&self) -> (&str, u32, &str, i32) {
-        (&self.group, self.role.parse().unwrap_or(u32::MAX), &self.role, self.partition)
+        let number = |place: &Self| place.role.parse().unwrap_or(u32::MAX);
+        let groups = self.group.cmp(&other.group).then_with(|| number(self).cmp(&number(other)));
+        groups.then_with(|| (&self.role, self.partition).cmp(&(&other.role, other.partition)))
     }
 }
 
