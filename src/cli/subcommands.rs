@@ -46,7 +46,7 @@ fn status(name: &'static str) -> Command {
 
 const STATUS: &str = "Also shows which candidates stand by, the last run of --once, --window or --schedule, and a \
     schedule's next five times. A leader that has written nothing for longer than its lease no longer leads. With \
-    several roles a table shows them all. Writes nothing; READ on the topic is enough.";
+    several roles a table shows them all. Writes nothing; READ on the topic is enough, and on <topic>.once for the last run.";
 
 const STATUS_EXIT: &str = "0 a candidate leads; 3 nobody leads; 4 this can't be determined, also if the leader has missed three heartbeats. With several \
     roles the highest of theirs. With --once: 0 the key is done; 3 it is not; 4 this can't be determined.";

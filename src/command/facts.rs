@@ -10,7 +10,7 @@ use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs};
 use neli_proto::leadership::{Leader, Leadership, ReadAt, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::observer::{History, KnownCandidate, Observer, PastLeader, PastTerm, TermEnd};
+use neli_proto::observer::{History, Observer, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
 use serde_json::{Value, json};
 
@@ -128,10 +128,12 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// So many of a schedule's next windows are shown.
 const NEXT: usize = 5;
 
-/// The last run, if one is recorded and can be read. The reading begins at once, while the journal is read. Must be called within a runtime.
-pub(super) fn last_run(access: &Access, election: &ElectionId) -> impl Future<Output = Option<LastRun>> + use<> {
-    // If there is no thread for it, the page says nothing of runs.
-    let reading = Reading::of_facts(access, &FactsTopic::of(election, None).name).ok();
+/// The last run, if one is recorded. The reading begins at once, while the journal is read. Must be called within a runtime.
+pub(super) fn last_run(
+    access: &Access,
+    election: &ElectionId,
+) -> impl Future<Output = Result<Option<LastRun>>> + use<> {
+    let reading = Reading::of_facts(access, &FactsTopic::of(election, None).name);
     let key = election.key();
     async move {
         let mut last = None;
@@ -142,8 +144,8 @@ pub(super) fn last_run(access: &Access, election: &ElectionId) -> impl Future<Ou
             }
         };
         let last_records = |bounds: &LogBounds| bounds.last(FIRST_SPAN);
-        reading?.read_to_end(Limit::of_all(WITHIN), last_records, handle_record).await.ok()?;
-        last
+        reading?.read_to_end(Limit::of_all(WITHIN), last_records, handle_record).await?;
+        Ok(last)
     }
 }
 
@@ -233,13 +235,9 @@ impl LastRun {
         Self { fact, runs, calendar, said: None, forgotten: BTreeMap::new(), unfinished: None }
     }
 
-    /// Takes the schedule from the leader's hello, or a standby's if nobody leads.
+    /// Takes the schedule from the candidates' hellos.
     pub(super) fn learn_schedule(&mut self, observer: &Observer, at: ReadAt) {
-        let leader = observer.leadership(at).may_lead().map(|_| observer.leaders_hello());
-        let said = match leader {
-            Some(leader) => leader.and_then(options_of_once),
-            None => observer.standbys(at).iter().find_map(|standby| options_of_once(standby.candidate)),
-        };
+        let said = options_of_once(observer, at);
         if self.said.as_deref() == said {
             return;
         }
@@ -311,9 +309,19 @@ impl LastRun {
     }
 }
 
-/// The options of `--once`, `--window` or `--schedule` in its last hello.
-fn options_of_once(candidate: &KnownCandidate) -> Option<&str> {
-    candidate.hello.once.as_deref()
+/// The options of `--once`, `--window` or `--schedule` in the leader's last hello, or a standby's if nobody leads.
+fn options_of_once(observer: &Observer, at: ReadAt) -> Option<&str> {
+    match observer.leadership(at).may_lead() {
+        Some(_) => observer.leaders_hello()?.hello.once.as_deref(),
+        None => observer.standbys(at).iter().find_map(|standby| standby.candidate.hello.once.as_deref()),
+    }
+}
+
+/// Whether runs of the election are recorded, by its candidates or its last release.
+pub(super) fn are_recorded(observer: &Observer, at: ReadAt) -> bool {
+    let is_released_run =
+        matches!(observer.leadership(at), Leadership::Released { release, .. } if release.how.once.is_some());
+    is_released_run || options_of_once(observer, at).is_some()
 }
 
 /// The calendar of a schedule, if this version and this machine know it.

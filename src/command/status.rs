@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::cli::parsed_args::{self, ParsedArgs};
 use crate::cli::validate::validate_key;
-use crate::command::facts::{LastRun, last_run};
+use crate::command::facts::{LastRun, are_recorded, last_run};
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, FoundElections, Observation, Seen, read_at, warn_of_clock};
@@ -67,9 +67,14 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     let reading_runs = recorded.as_ref().map(|election| last_run(&look.access, election));
     let mut observation = Observation::of_leaders(look, found).await?;
     observation.learn_claim().await;
-    let mut run = match reading_runs {
-        Some(reading) => reading.await,
-        None => None,
+    let mut run = match (reading_runs, observation.first()) {
+        (Some(reading), Ok(seen)) => reading.await.unwrap_or_else(|error| {
+            if are_recorded(seen.observer(), read_at()) {
+                output::say(&format!("warning: the last run is not shown: {error:#}"));
+            }
+            None
+        }),
+        _ => None,
     };
     loop {
         let at = read_at();
@@ -103,7 +108,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             observation.next(Some(until)).await?;
         }
         if let Some(election) = recorded.as_ref().filter(|_| observation.first().ok().map(present_run) != present) {
-            run = last_run(&look.access, election).await;
+            run = last_run(&look.access, election).await.unwrap_or(run);
         }
         observation.note_silences();
     }

@@ -79,3 +79,25 @@ fn a_standby_of_a_schedule_names_a_missing_right() {
     leader.signal(Signal::SIGTERM);
     standby.await_event("window_awaited");
 }
+
+/// Otherwise the page would look like that of an election without recorded runs.
+#[test]
+fn who_may_not_read_the_facts_is_told_that_the_last_run_is_not_shown() {
+    let tenancy = Tenancy::new(Elector::Log);
+    tenancy.allow(needs(Elector::Log));
+    let status = || {
+        let answer = tenancy.look(&["status"]);
+        assert_eq!(answer.status, 3, "{answer:?}");
+        (answer.text.contains("done by"), answer.errors)
+    };
+    let election = &tenancy.guarded.election;
+    assert_eq!(election.candidate().job(["true"]).start().status(), 0);
+    assert_eq!(status(), (false, String::new()), "no runs are recorded");
+    assert_eq!(once(election, "true").start().status(), 0);
+    let (is_shown, said) = status();
+    let facts = format!("{}.once", tenancy.topic);
+    let expected = format!("warning: the last run is not shown: topic \"{facts}\": ");
+    assert!(!is_shown && said.contains(&expected) && said.lines().count() == 1, "{said}");
+    tenancy.rights.make(&[Rule::allow(tenancy.account.name(), Resource::Topic(&facts), Reads)]);
+    assert_eq!(status(), (true, String::new()));
+}
