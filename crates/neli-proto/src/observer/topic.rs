@@ -143,9 +143,10 @@ impl Topic {
     }
 
     fn in_partition(&mut self, partition: i32) -> impl Iterator<Item = &mut Election> {
-        let first = Place { partition, group: Box::default(), role: Box::default() };
-        let here = self.elections.range_mut(first..).take_while(move |(place, _)| place.partition == partition);
-        here.map(|(_, election)| &mut **election)
+        self.elections
+            .values_mut()
+            .map(|election| &mut **election)
+            .filter(move |found| found.place().partition == partition)
     }
 
     /// Takes over what another reading has found in a partition. It has read the partition up to the same offset, and began further back.
@@ -406,8 +407,10 @@ impl Topic {
 mod tests {
     use alloc::format;
     use alloc::vec::Vec;
+    use core::time::Duration;
 
     use super::*;
+    use crate::leadership::Leadership;
 
     const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
     const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":5000}"#;
@@ -455,6 +458,22 @@ mod tests {
         read(&mut topic, 0, 0, "g/0/hello", stands);
         read(&mut topic, 0, 1, "g/0/hello", refused);
         assert_eq!(elections(topic), ["0 g/0: 1"]);
+    }
+
+    /// Their places are not in the order of the partitions.
+    #[test]
+    fn each_election_of_a_partition_is_told_that_it_was_read_to_its_end() {
+        let mut topic = topic();
+        topic.caught_up();
+        for (partition, offset, group) in [(1, 0, "a"), (0, 0, "b"), (1, 1, "c")] {
+            read(&mut topic, partition, offset, &format!("{group}/0"), CLAIM);
+        }
+        let silent_at = ReadAt { now: AT.now + Duration::from_secs(8), wall_ms: AT.wall_ms + 8_000 };
+        for partition in [0, 1] {
+            topic.was_read_to_end(partition, silent_at.now);
+        }
+        let silent = |found: &Election| matches!(found.leadership(silent_at), Leadership::Silent { .. });
+        assert_eq!(topic.elections().map(silent).collect::<Vec<_>>(), [true; 3]);
     }
 
     /// Otherwise it would count as an election that nobody leads, for as long as the topic is read.
