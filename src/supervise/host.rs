@@ -188,7 +188,7 @@ impl MainLoop {
     /// Logs the events that users should know, and keeps the data that the loop itself needs.
     fn note_election_event(&mut self, role: usize, now: Time, event: &Event) {
         let role = &mut self.nodes.roles[role];
-        if let Event::Answered { .. } = event {
+        if let Event::Passed { .. } | Event::ReachedEnd { .. } | Event::Read { .. } = event {
             role.undecodable.end(now);
         } else if let Event::AssignmentChanged(Assignment::Own) = event {
             let leads = role.node.leads().is_some();

@@ -1,6 +1,6 @@
 //! Candidates whose reader receives nothing, or whose clients get wrong answers: a wrong end of the log, or no broker at all.
 
-use harness::candidate::Elector;
+use harness::candidate::{Elector, Running};
 use harness::cluster::Cluster;
 use harness::election::TestElection;
 use harness::kafka::Wired;
@@ -66,6 +66,39 @@ fn a_log_whose_reported_end_is_below_the_read_records() {
     wire.reset();
     assert_eq!(run.await_event("fenced").text("why"), "history-cut");
     wire.falsify_ends(0);
+    election.close([run]);
+}
+
+/// One batch that comes with a wrong byte is read again, and ends no lead. librdkafka goes on at an offset from the middle of such a batch, which
+/// looks like a log that was cut. One that stays wrong ends the lead with the lease, and is reported once.
+#[test]
+fn a_batch_that_does_not_fit_its_checksum() {
+    let wired = Wired::take();
+    let wire = wired.wire();
+    wire.set(LinkConditions { falsifies: true, ..LinkConditions::default() });
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
+    let mut run = election.candidate().lease("5s").start();
+    let term = run.await_lead();
+    election.await_witness(term);
+    let read = || election.verdicts().len();
+    let reported = |run: &Running| {
+        run.events("error").iter().filter(|error| error.text("message").contains("can't be decoded")).count()
+    };
+    wire.garble(1);
+    wait::until_true("a batch that can't be decoded", || reported(&run) > 0);
+    let before = read();
+    wait::until_true("beats that are sent after it", || read() > before + 3);
+    assert_eq!((run.events("fenced").len(), run.events("leading").len(), reported(&run)), (0, 1, 1), "{run:?}");
+
+    wire.garble(u32::MAX);
+    assert_eq!(run.await_release().text("why"), "fenced");
+    wait::until_true("the batch, when all is read anew", || reported(&run) > 2);
+    let before = wire.garbled();
+    wait::until_true("further attempts to read it", || wire.garbled() > before + 6);
+    assert_eq!(reported(&run), 3, "{run:?}");
+    wire.garble(0);
+    let term = run.await_lead();
+    election.await_witness(term);
     election.close([run]);
 }
 

@@ -25,7 +25,7 @@ use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, NewTopic, TopicDescription, Variation, describe_topic};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{AnswerLimit, LOOK_AGAIN, RETRY};
-use crate::reading::{IfMissing, Source, end_offset};
+use crate::reading::{IfMissing, Source, offset_in};
 use crate::threads;
 use crate::topic::{self, Presence, TopicError};
 
@@ -323,7 +323,7 @@ impl Thread {
                 // A transaction's marker may stand after the last record.
                 Some(Err(KafkaError::PartitionEOF(_))) => {
                     let words = context.error_text(RDKafkaErrorCode::PartitionEOF);
-                    next = next.max(end_offset(&words).unwrap_or(next));
+                    next = next.max(offset_in(&words).unwrap_or(next));
                 }
                 Some(Err(error)) => {
                     let code = code_of(&error);

@@ -89,6 +89,8 @@ pub(super) struct Reading {
     reported: Mutex<Option<Result<(), String>>>,
     begun: Time,
     refused: AtomicBool,
+    /// Whether nothing was handed over since a batch that can't be decoded.
+    is_undecodable: AtomicBool,
     /// Whether the asker has an order to ask that it has not begun to execute.
     pub(super) is_asked_for: AtomicBool,
 }
@@ -121,6 +123,7 @@ impl Reading {
             reported: Mutex::default(),
             begun: clock::now(),
             refused: AtomicBool::new(false),
+            is_undecodable: AtomicBool::new(false),
             is_asked_for: AtomicBool::new(false),
         })
     }
@@ -282,8 +285,7 @@ impl Reading {
 
     fn hand_over(&self, message: &impl Message) {
         let (reading, partition, offset) = (self.number, message.partition(), message.offset());
-        self.handing_over_below(partition, offset + 1);
-        self.up();
+        self.read_below(partition, offset + 1);
         self.send(if self.source.is_for_display {
             KafkaEvent::ReadForDisplay { reading, partition, record: record_for_display(message) }
         } else {
@@ -315,8 +317,7 @@ impl Reading {
         }
     }
 
-    /// Handles an error. If a batch can't be decoded, reading stops and the partitions that were read are returned. librdkafka does not
-    /// report which partition it is, so the others continue half a second later.
+    /// Handles an error. If a batch can't be decoded, reading stops, and the partitions are returned that continue half a second later.
     fn undecodable(&self, error: &KafkaError) -> Option<BTreeSet<i32>> {
         if let KafkaError::PartitionEOF(partition) = error {
             self.caught_up(*partition);
@@ -350,25 +351,34 @@ impl Reading {
                 let is_fetch = words.starts_with("Fetch");
                 self.refuse(if is_fetch { may_not_read(topic) } else { may_not_describe(topic) });
             }
-            ErrorClass::Undecodable => {
-                // Records after the batch must not be handed over before it.
-                let stopped = self.consumer.stop();
-                for partition in &stopped {
-                    let offset = self.next(*partition).unwrap_or_default();
-                    let error = words.as_str().into();
-                    self.send_own(*partition, Event::Undecodable { offset, error });
-                }
-                return Some(stopped);
-            }
+            ErrorClass::Undecodable => return Some(self.stop_undecodable(&words)),
         }
         None
     }
 
+    /// Stops reading: records after the batch must not be handed over before it. rust-rdkafka leaves out which partition it is. librdkafka's message
+    /// contains the batch's offset: if only one partition is to be read from there, the others continue at once.
+    fn stop_undecodable(&self, words: &str) -> BTreeSet<i32> {
+        self.is_undecodable.store(true, Ordering::Relaxed);
+        let (meant, others): (BTreeSet<i32>, BTreeSet<i32>) =
+            self.consumer.stop().into_iter().partition(|partition| self.next(*partition) == offset_in(words));
+        let (stopped, continued) = if meant.len() == 1 { (meant, others) } else { (&meant | &others, BTreeSet::new()) };
+        for partition in continued {
+            self.read_from(partition, self.next(partition).unwrap_or_default());
+        }
+        for partition in &stopped {
+            let offset = self.next(*partition).unwrap_or_default();
+            self.send_own(*partition, Event::Undecodable { offset, error: words.into() });
+        }
+        stopped
+    }
+
     /// Handles an offset that is out of range. If one partition is read, it is that one. Otherwise the first offsets of the logs show which
-    /// one it is.
+    /// one it is, and after a batch that can't be decoded whether it is one: librdkafka goes on at a number from the middle of the batch.
     fn cut(&self) {
         let partitions = self.to_be_read().unwrap_or_default();
-        match partitions.first().filter(|_| partitions.len() == 1) {
+        let is_certain = partitions.len() == 1 && !self.is_undecodable.load(Ordering::Relaxed);
+        match partitions.first().filter(|_| is_certain) {
             Some(partition) => self.send_own(*partition, Event::HistoryCut),
             None => self.ask_soon(),
         }
@@ -390,20 +400,26 @@ impl Reading {
         }
     }
 
+    /// A broker has delivered everything of a partition below `next`.
+    fn read_below(&self, partition: i32, next: i64) {
+        self.handing_over_below(partition, next);
+        self.is_undecodable.store(false, Ordering::Relaxed);
+        self.up();
+    }
+
     fn caught_up(&self, partition: i32) {
         let words = self.consumer.context().error_text(RDKafkaErrorCode::PartitionEOF);
         let handed_over = self.next(partition).unwrap_or_default();
         // rust-rdkafka leaves out the end's offset, but librdkafka's message contains it. It may be higher than the offset after the last
         // record, because a transaction's marker has no record.
-        let next = end_offset(&words).map_or(handed_over, |end| end.max(handed_over));
-        self.handing_over_below(partition, next);
-        self.up();
+        let next = offset_in(&words).map_or(handed_over, |end| end.max(handed_over));
+        self.read_below(partition, next);
         self.send_own(partition, Event::ReachedEnd { next });
     }
 }
 
-/// The offset in `... reached end of partition at offset 57 (HighwaterMark 57)`.
-pub(super) fn end_offset(words: &str) -> Option<i64> {
+/// The offset in `... reached end of partition at offset 57 (HighwaterMark 57)`, or `MessageSet at offset 57 (259 bytes) failed CRC32C check ..`.
+pub(super) fn offset_in(words: &str) -> Option<i64> {
     let (_, tail) = words.split_once("at offset ")?;
     tail.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
@@ -426,12 +442,43 @@ fn written_ms(message: &impl Message) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use rdkafka::mocking::MockCluster;
+    use tokio::sync::mpsc::channel;
+
     use super::*;
+    use crate::election::Properties;
 
     #[test]
-    fn the_end_is_parsed_from_librdkafkas_message() {
+    fn of_several_partitions_only_that_of_the_batch_is_stopped_if_its_offset_shows_which_it_is() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("t", 2, 1).unwrap();
+        let access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+        let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..2, names: Arc::default() };
+        let source = Source { partitions: Some(2), ..Source::new(access, elections, IfMissing::Refuse) };
+        let (sender, mut events) = channel(10);
+        let reading = Reading::new(source, 1, sender, mpsc::channel().0, Arc::default()).unwrap();
+        for (words, expected) in [
+            ("MessageSet at offset 7 (259 bytes) failed CRC32C check", BTreeSet::from([1])),
+            ("MessageSet at offset 6 (259 bytes) failed CRC32C check", BTreeSet::from([0, 1])),
+            ("Local: Invalid compressed data", BTreeSet::from([0, 1])),
+        ] {
+            reading.read_from(0, 5);
+            reading.read_from(1, 7);
+            assert_eq!(reading.stop_undecodable(words), expected, "{words}");
+            assert_eq!(reading.consumer.stop(), &BTreeSet::from([0, 1]) - &expected, "{words}");
+            let mut told = BTreeSet::new();
+            while let Ok(KafkaEvent::Reading { partition, event: Event::Undecodable { .. }, .. }) = events.try_recv() {
+                told.insert(partition);
+            }
+            assert_eq!(told, expected, "{words}");
+        }
+    }
+
+    #[test]
+    fn an_offset_is_parsed_from_librdkafkas_message() {
         let words = "Fetch from broker 1 reached end of partition at offset 57 (HighwaterMark 58)";
-        assert_eq!(end_offset(words), Some(57));
-        assert_eq!(end_offset("Fetch from broker 1 failed"), None);
+        assert_eq!(offset_in(words), Some(57));
+        assert_eq!(offset_in("MessageSet at offset 57 (259 bytes) failed CRC32C check"), Some(57));
+        assert_eq!(offset_in("Fetch from broker 1 failed"), None);
     }
 }

@@ -49,7 +49,7 @@ pub struct LinkConditions {
     pub refuses: bool,
     /// Requests with this API key never reach the broker, on connections that are opened from now on.
     pub swallows: Option<i16>,
-    /// Answers can be falsified ([`Wire::falsify_ends`], [`Wire::hide_brokers`]), on connections that are opened from now on.
+    /// Answers can be falsified ([`Wire::falsify_ends`], [`Wire::garble`], [`Wire::hide_brokers`]), on connections that are opened from now on.
     pub falsifies: bool,
 }
 
@@ -136,6 +136,17 @@ impl Wire {
     #[must_use]
     pub fn answers_without_brokers(&self) -> u32 {
         self.falsified.hidden()
+    }
+
+    /// Gives the first heartbeat of each of the next `answers` answers with heartbeats a wrong byte.
+    pub fn garble(&self, answers: u32) {
+        self.falsified.garble(answers);
+    }
+
+    /// How many answers have had a wrong byte.
+    #[must_use]
+    pub fn garbled(&self) -> u32 {
+        self.falsified.garbled()
     }
 
     /// Resets every connection; new ones are accepted.

@@ -194,9 +194,10 @@ impl Role {
 
     /// Notes an event of the journal of which users learn.
     pub(super) fn note(&mut self, now: Time, event: &candidate::Event) {
-        if let candidate::Event::Undecodable { offset, error } = event {
+        use candidate::Event::{Passed, ReachedEnd, Read, Undecodable};
+        if let Undecodable { offset, error } = event {
             self.undecodable.begin(now, undecodable(&self.election.topic, *offset, error));
-        } else if matches!(event, candidate::Event::Answered { .. }) {
+        } else if let Passed { .. } | ReachedEnd { .. } | Read { .. } = event {
             self.undecodable.end(now);
         }
     }

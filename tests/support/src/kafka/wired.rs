@@ -80,6 +80,7 @@ impl Drop for Wired {
     fn drop(&mut self) {
         let wire = self.wire();
         wire.falsify_ends(0);
+        wire.garble(0);
         wire.hide_brokers(false);
         wire.set(LinkConditions::default());
         wire.reset();

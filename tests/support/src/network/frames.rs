@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// The API key of `Fetch`, the question for records.
+const FETCH: i16 = 1;
 /// The API key of `ListOffsets`, the question for the first and the next offset of a log.
 const LIST_OFFSETS: i16 = 2;
 /// The API key of `Metadata`, the question for the brokers and the partitions of topics.
@@ -28,7 +30,13 @@ pub(super) struct Falsified {
     /// Whether answers contain no broker, and how many such answers have passed.
     hides_brokers: AtomicBool,
     hidden: AtomicU32,
+    /// How many answers with heartbeats are still to have a wrong byte, and how many have had one.
+    garbles: AtomicU32,
+    garbled: AtomicU32,
 }
+
+/// A part of each heartbeat.
+const BEAT: &[u8] = b"\"kind\":\"beat\"";
 
 impl Falsified {
     pub(super) fn set_ends(&self, answers: u32) {
@@ -48,8 +56,28 @@ impl Falsified {
         self.hidden.load(Ordering::SeqCst)
     }
 
+    pub(super) fn garble(&self, answers: u32) {
+        self.garbles.store(answers, Ordering::SeqCst);
+    }
+
+    pub(super) fn garbled(&self) -> u32 {
+        self.garbled.load(Ordering::SeqCst)
+    }
+
+    /// Makes the first heartbeat of an answer one that does not fit its checksum.
+    fn pass_records(&self, mut answer: Vec<u8>) -> Vec<u8> {
+        if let Some(at) = answer.windows(BEAT.len()).position(|part| part == BEAT)
+            && self.garbles.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+        {
+            answer[at] ^= 1;
+            self.garbled.fetch_add(1, Ordering::SeqCst);
+        }
+        answer
+    }
+
     fn pass(&self, key: i16, version: i16, answer: Vec<u8>) -> Vec<u8> {
         match key {
+            FETCH => self.pass_records(answer),
             LIST_OFFSETS => self.pass_ends(answer, version),
             METADATA if self.hides_brokers.load(Ordering::SeqCst) => {
                 self.hidden.fetch_add(1, Ordering::SeqCst);
@@ -93,7 +121,7 @@ pub(super) fn both(swallowed: Option<i16>, falsified: Option<Arc<Falsified>>) ->
         if number(4).is_some() && number(4) == swallowed {
             return None;
         }
-        if let (Some(key @ (LIST_OFFSETS | METADATA)), Some(version)) = (number(4), number(6)) {
+        if let (Some(key @ (FETCH | LIST_OFFSETS | METADATA)), Some(version)) = (number(4), number(6)) {
             let correlation = request[8..12].try_into().expect("four bytes");
             asked.lock().expect("no panic while it was locked").insert(correlation, (key, version));
         }

@@ -125,7 +125,12 @@ fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
     let (commands, _) = mpsc::unbounded_channel();
     let shared = Shared { commands: Commands::new(0, commands), state: state.clone(), events };
     assert!(matches!(Election::joining(shared).leadership(), Leadership::Unknown { trouble: Some(_) }));
-    role.note(now, &candidate::Event::Answered { asked: now, start: 8, end: 8 });
-    role.publish(true);
-    assert_eq!(state.borrow().undecodable, None, "it was deleted");
+    for (event, lasts) in [
+        (candidate::Event::Answered { asked: now, start: 0, end: 8 }, true),
+        (candidate::Event::ReachedEnd { next: 8 }, false),
+    ] {
+        role.note(now, &event);
+        role.publish(true);
+        assert_eq!(state.borrow().undecodable.is_some(), lasts, "{event:?}");
+    }
 }
