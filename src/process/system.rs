@@ -511,9 +511,14 @@ mod tests {
         let used = use_it();
         // If the library is linked statically, it is part of the program.
         if used > 0 {
-            give_back_libraries();
-            let given_back = resident_of("/libcrypto.so");
-            assert!(given_back < used / 2, "{given_back} kB of {used} kB");
+            let mut given_back = used;
+            // Another test may use the library at the same time.
+            let is_given_back = (0..100).any(|_| {
+                give_back_libraries();
+                given_back = resident_of("/libcrypto.so");
+                given_back < used / 2
+            });
+            assert!(is_given_back, "{given_back} kB of {used} kB");
             assert!(use_it() > given_back);
         }
     }
