@@ -202,10 +202,11 @@ impl Reading {
         }
     }
 
-    /// Reports whether a broker answers, or why none does, and returns true, unless that is what was reported last.
+    /// Reports whether a broker answers, or why none does, and returns true, unless that is what was reported last. Beside the reading of all
+    /// partitions of a candidate, which goes on, another reports nothing: what its partitions lack is no outage.
     fn report(&self, answers: Result<(), String>) -> bool {
         let is_news = locked(&self.reported).replace(answers.clone()).as_ref() != Some(&answers);
-        if is_news {
+        if is_news && (self.source.only.is_none() || self.source.is_for_display) {
             self.send(SessionEvent::Outage { error: answers.err() });
         }
         is_news

@@ -130,6 +130,26 @@ fn partitions_that_all_have_no_leader_are_reported() {
     }
 }
 
+/// A role that reads anew has a reading of its partition alone: what that one lacks is no outage of Kafka.
+#[test]
+fn a_reading_beside_the_one_of_all_partitions_reports_no_outage() {
+    let cluster = cluster();
+    for partition in [0, 1] {
+        cluster.partition_leader("t", partition, None).unwrap();
+    }
+    let (sender, mut events) = mpsc::channel(1024);
+    let access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+    let of_one = Source { only: Some(BTreeSet::from([1])), ..source(access, 2, Some(2)) };
+    let _of_one = Reader::start(of_one, 2, sender).unwrap();
+    let (_of_all, mut events_of_all) = start(&cluster, 2, Some(2));
+    await_event(&mut events_of_all, down);
+    cluster.partition_leader("t", 1, Some(2)).unwrap();
+    await_event(&mut events, |event| {
+        assert!(!matches!(event, KafkaEvent::Process(SessionEvent::Outage { .. })), "{event:?}");
+        matches!(event, KafkaEvent::Reading { event: Event::Answered { .. }, .. }).then_some(())
+    });
+}
+
 /// The roles of a process are on several partitions.
 #[test]
 fn a_partition_without_a_leader_does_not_delay_the_roles_on_another() {

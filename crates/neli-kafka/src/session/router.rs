@@ -65,7 +65,10 @@ impl Router {
     }
 
     fn order(&mut self, reading: u32, order: Order) {
-        self.orders.push_back((reading, order));
+        // One question answers all that ask for it at once.
+        if order != Order::Ask || !self.orders.contains(&(reading, Order::Ask)) {
+            self.orders.push_back((reading, order));
+        }
     }
 
     /// The numbers of the readings in progress.
@@ -117,15 +120,10 @@ impl Router {
         self.unfollow(role);
         let is_followed = self.places.iter().any(|place| place.reading.is_some());
         let Some(live) = self.live.filter(|_| is_followed) else { return self.begin_live(now, role) };
-        let Some(partition) = self.partition_of(role) else { return self.follow(role, live) };
+        let Some(partition) = self.partition_of(role) else { return self.join(role, live) };
         match self.progress.get(&(live, partition)) {
-            None => self.follow(role, live),
-            Some(progress) if progress.stage == Stage::Asking => {
-                if progress.is_answered {
-                    self.order(live, Order::Ask);
-                }
-                self.follow(role, live);
-            }
+            None => self.join(role, live),
+            Some(progress) if progress.stage == Stage::Asking => self.join(role, live),
             Some(progress) => {
                 if progress.is_stuck(now) {
                     self.replace_live(now, live);
@@ -133,11 +131,20 @@ impl Router {
                 let asking = self.progress.iter().find(|((reading, of), progress)| {
                     *of == partition && Some(*reading) != self.live && !progress.is_answered
                 });
-                let extra = asking.map(|((reading, _), _)| *reading);
-                let extra = extra.unwrap_or_else(|| self.begin_extra(now, partition));
-                self.follow(role, extra);
+                if let Some(((extra, _), _)) = asking {
+                    self.join(role, *extra);
+                } else {
+                    let extra = self.begin_extra(now, partition);
+                    self.follow(role, extra);
+                }
             }
         }
+    }
+
+    /// The election follows a reading whose question may have been asked before: only the answer to a later one tells it the bounds of its log.
+    fn join(&mut self, role: u32, reading: u32) {
+        self.order(reading, Order::Ask);
+        self.follow(role, reading);
     }
 
     /// The election reads from this offset on.
@@ -517,6 +524,9 @@ impl Router {
             return;
         }
         for role in self.all_followers(reading, partition) {
+            if !self.place(role).has_begun {
+                self.order(live, Order::Ask);
+            }
             self.tell_passed(role);
             self.place_mut(role).reading = Some(live);
         }
