@@ -26,6 +26,7 @@ fn a_property_that_the_protocol_needs_is_refused_under_every_name() {
         "auto.commit.enable",
         "auto.offset.reset",
         "client.rack",
+        "delivery.report.only.error",
         "enable.auto.commit",
         "enable.auto.offset.store",
         "enable.gapless.guarantee",

@@ -131,8 +131,9 @@ impl Access {
         let debug = self.users_debug().map_or_else(|| "msg".to_owned(), |debug| format!("{debug},msg"));
         let mut config = self.client(
             &[
-                ("queue.buffering.max.kbytes", "1024"),
-                ("queue.buffering.max.messages", "1000"),
+                // The most roles may all claim at once.
+                ("queue.buffering.max.kbytes", "16384"),
+                ("queue.buffering.max.messages", "30000"),
                 ("queue.buffering.max.ms", "0"),
                 ("retry.backoff.max.ms", "200"),
                 ("retry.backoff.ms", "20"),

@@ -15,6 +15,7 @@ const REFUSED: &[(&str, Instead)] = &[
     ("auto.offset.reset", Instead::Nothing("records that are skipped would break the law of the journal")),
     ("bootstrap.servers", Instead::Brokers),
     ("client.rack", Instead::Nothing("the journal is read from the partition's leader")),
+    ("delivery.report.only.error", Instead::Nothing("that a record was appended must be known")),
     ("delivery.timeout.ms", Instead::Lease),
     ("enable.auto.commit", Instead::Nothing("the journal is read by offset, and no offset is committed")),
     ("enable.auto.offset.store", Instead::Nothing("the journal is read by offset, and no offset is stored")),

@@ -41,6 +41,18 @@ async fn it_can_be_dropped_in_a_runtime_with_records_in_flight() {
     }
 }
 
+/// Each role of a process may claim at its start; a claim without room in the queue would count as refused by Kafka.
+#[test]
+fn the_records_of_the_most_roles_have_room_at_once() {
+    let cluster = cluster();
+    let (producer, _events) = start(&cluster.bootstrap_servers(), LONG);
+    cluster.broker_down(1).unwrap();
+    let claim = [b' '; 300];
+    for role in 0..crate::names::MOST_ROLES {
+        producer.send(&elections().election(0, 1), Some(role.into()), "g", Some(&claim)).unwrap();
+    }
+}
+
 /// The reasons that are reported until it is known what became of a record, and whether it is in the log.
 fn outcome(events: &mut Receiver<KafkaEvent>) -> (Vec<String>, bool) {
     let mut reasons = Vec::new();
