@@ -29,6 +29,9 @@ const OF_JOB: [&str; 8] = ["assert", "end", "forget", "history", "list", "resign
 /// clap refuses it, of which [`refusal`] makes a line: an unknown option, a missing value, an argument before `--`. Or it asks for a text, which is to
 /// be printed on stdout: `--help` or `--version`.
 pub fn parse(arguments: &[OsString], environment: Vec<(OsString, OsString)>) -> Result<ParsedArgs, clap::Error> {
+    if let Some(error) = clap_errors::one_dash(arguments) {
+        return Err(error);
+    }
     // `help` is a subcommand for the parser alone: the completions would have each subcommand a second time below it.
     let definition = definition().disable_help_subcommand(false);
     // As with every option the last one counts; the others are kept for a warning.

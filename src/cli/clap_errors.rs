@@ -7,7 +7,33 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use strsim::levenshtein;
 
 use crate::cli::definition;
+use crate::cli::options::{Opt, options};
 use crate::text::quoted;
+
+/// The refusal of a long option with one dash: clap would take `-group=g` for `-g roup=g`, which is another election.
+pub(super) fn one_dash(arguments: &[OsString]) -> Option<clap::Error> {
+    let is_meant = |word: &str, option: &&Opt| option.long.trim_end_matches('s') == word.trim_end_matches('s');
+    arguments.iter().take_while(|argument| *argument != "--").find_map(|argument| {
+        let typed = argument.to_str()?.split('=').next()?;
+        let option = options().find(|option| typed.strip_prefix('-').is_some_and(|word| is_meant(word, option)))?;
+        let line = format!("{typed}: a long option begins with two dashes: --{}", option.long);
+        Some(clap::Error::raw(ErrorKind::ValueValidation, line))
+    })
+}
+
+/// Words of other programs, each with the option that is probably meant.
+const OF_OTHERS: [(&str, &str); 10] = [
+    ("--bootstrap-server", "--brokers"),
+    ("--bootstrap-servers", "--brokers"),
+    ("--command-config", "--properties"),
+    ("--config", "--properties"),
+    ("--consumer.config", "--properties"),
+    ("--cron", "--schedule"),
+    ("--id", "--name"),
+    ("--nonblock", "--wait 0"),
+    ("--silent", "--quiet"),
+    ("--ttl", "--lease"),
+];
 
 /// The refusal for an error of clap.
 pub fn refusal(error: &clap::Error, arguments: &[OsString]) -> anyhow::Error {
@@ -46,7 +72,9 @@ fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
         return format!("{} {}: must not be negative", quoted(option), quoted(value));
     }
     // `--broker` is `--brokers` and not the subcommand; `status --watch` there once was.
-    let near = option_of(near);
+    let is_near = |near: &&str| levenshtein(word, near) <= 2 || near.starts_with(word);
+    let known = called(arguments).is_none().then(|| OF_OTHERS.iter().find(|(other, _)| *other == word)).flatten();
+    let near = known.map(|(_, meant)| *meant).or(Some(option_of(near)).filter(is_near)).unwrap_or_default();
     let subcommand = subcommands().into_iter().find(|name| word.strip_prefix("--") == Some(name));
     if let Some(name) = subcommand.filter(|_| levenshtein(word, near) > 1) {
         return format!("{word}: no such option; {name} is a subcommand: neli-run {name} --help");
@@ -87,6 +115,11 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     }
     if asks_for_help {
         return format!("{word}: no such subcommand; neli-run --help lists them");
+    }
+    if is_first && arguments.iter().any(|argument| argument == "--") {
+        return format!(
+            "{word}: no such subcommand; without one COMMAND is run, as in: neli-run --group .. -- COMMAND"
+        );
     }
     format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
 }

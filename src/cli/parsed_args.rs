@@ -34,6 +34,11 @@ fn nearest(name: &str) -> Option<String> {
     variables.filter(|(letters, _)| *letters <= 2).min().map(|(_, variable)| variable)
 }
 
+/// A duration, but for one in months, which are `M`: `5M` is meant to be five minutes.
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+    humantime::parse_duration(text).ok().filter(|_| !text.contains('M'))
+}
+
 /// The parsed command line, and the environment of this process at its start.
 #[derive(Debug)]
 pub struct ParsedArgs {
@@ -209,8 +214,8 @@ impl Value {
     /// # Errors
     /// It is not a duration.
     pub(crate) fn duration(&self) -> Result<Duration> {
-        humantime::parse_duration(self.text()?)
-            .map_err(|_| self.refuse("must be a duration with its unit, such as 500ms, 5s or 2m"))
+        let duration = parse_duration(self.text()?);
+        duration.ok_or_else(|| self.refuse("must be a duration with its unit, such as 500ms, 5s or 2m"))
     }
 
     /// The value as a duration in these bounds, which `must_be` names.

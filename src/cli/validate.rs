@@ -10,6 +10,7 @@ use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::{Config, Listen, Log, LogFormat};
+use crate::report::log::{Level, say_at};
 
 mod election;
 mod job;
@@ -30,9 +31,22 @@ pub fn config(args: &ParsedArgs) -> Result<Config> {
     if args.is_bare() && args.value("group").is_none() {
         bail!("nothing to run; try: neli-run --embedded --group NAME -- COMMAND, or neli-run --help");
     }
-    let config = candidate(args, election(args)?)?;
-    find_command(args, &config)?;
-    Ok(config)
+    let config = || {
+        let config = candidate(args, election(args)?)?;
+        find_command(args, &config)?;
+        Ok(config)
+    };
+    // A variable that is misspelled may be why.
+    config().inspect_err(|_| {
+        for warning in args.warnings() {
+            warn(&warning);
+        }
+    })
+}
+
+/// Says a warning about the command line or the environment.
+pub(crate) fn warn(warning: &str) {
+    say_at(Level::Warning, &format!("warning: {warning}"));
 }
 
 /// Finds the file of COMMAND.

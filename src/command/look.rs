@@ -9,7 +9,6 @@ use neli_kafka::{Access, Brokers, Client, ElectionId, embedded};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::{self, LONGEST};
 use crate::config::{WORDS, job_variables};
-use crate::report::log::{Level, say_at};
 use crate::text::reason;
 
 /// The default limit for Kafka's answers (`--timeout`).
@@ -46,7 +45,7 @@ pub(super) fn access(args: &ParsedArgs) -> Result<Access> {
     let mut warnings = args.warnings();
     let client = validate::client(args, &mut warnings)?;
     for warning in warnings {
-        say_at(Level::Warning, &format!("warning: {warning}"));
+        validate::warn(&warning);
     }
     access_of(&client)
 }

@@ -58,6 +58,19 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("watch -g g --lease 5s", "--lease: watch has no such option; neli-run watch --help lists them");
     refused("-g g -X a=b sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
     refused("status -g g -b a:1 --watch", "--watch: no such option; watch is a subcommand: neli-run watch --help");
+    refused("-group=g -b a:1 -- true", "-group: a long option begins with two dashes: --group");
+    refused("-g g -topics -- true", "-topics: a long option begins with two dashes: --topic");
+    refused("-g g --bootstrap-server a:1 -- true", "--bootstrap-server: no such option; did you mean --brokers?");
+    refused("-g g --timeout 5s -- true", "--timeout: no such option; neli-run --help lists them");
+    refused("-g g --stop-time 5s -- true", "--stop-time: no such option; did you mean --stop-timeout?");
+    refused(
+        "start -g g -- true",
+        "start: no such subcommand; without one COMMAND is run, as in: neli-run --group .. -- COMMAND",
+    );
+    refused(
+        "-g g -b a:1 --stop-timeout 5M -- true",
+        "--stop-timeout 5M: must be a duration with its unit, such as 500ms, 5s or 2m",
+    );
     refused("-g g -Z", "-Z: no such option; neli-run --help lists them");
     refused("-g g --embedded=1 -- true", "--embedded 1: takes no value");
     refused("status -g g now", "now: status takes no such argument; neli-run status --help lists them");
@@ -108,6 +121,16 @@ fn the_version_describes_the_build() {
     {
         assert_eq!(text.split([' ', ';']).any(|word| word == feature), built, "{text}");
     }
+}
+
+/// It may be why an option is missing.
+#[test]
+fn a_misspelled_variable_is_told_before_a_refusal() {
+    let output = output_of(command(&["-g", "g", "--", "true"]).env("NELI_RUN_BROKER", "a:1"));
+    let said = String::from_utf8(output.stderr).unwrap();
+    let [warning, refusal] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    assert!(warning.ends_with("it has no effect; did you mean NELI_RUN_BROKERS?"), "{warning}");
+    assert!(refusal.starts_with("neli-run: --brokers or --embedded is required: "), "{refusal}");
 }
 
 #[test]

@@ -12,11 +12,14 @@ fn a_command_that_cannot_be_run_is_reported_before_anything_is_joined() {
     std::fs::write(&file, "#!/no/such/shell\n").unwrap();
     let job = file.to_str().unwrap();
     let refused = |command: &str, status: i32, why: &str| {
-        let output = run(&["-g", "g", "-b", "a:1", "--", command]);
+        let words: &[&str] = if command.is_empty() { &[""] } else { &command.split(' ').collect::<Vec<_>>() };
+        let output = run(&[&["-g", "g", "-b", "a:1", "--"], words].concat());
         assert_eq!(one_line(&output), format!("neli-run: {why}"));
         assert_eq!(output.status.code(), Some(status));
     };
     refused("no-such-command", 127, "no-such-command: not found in PATH");
+    refused("--lease 5s true", 127, "--lease: not found; options of neli-run come before --");
+    refused("cd /tmp", 127, "cd: not found, but a word of the shell; for a shell line use: -- sh -c 'cd /tmp'");
     refused("./no-such-command", 127, "./no-such-command: not found");
     refused("", 127, "'': not found");
     refused("/etc", 126, "/etc: can't be run: it is a directory");

@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::{AccessFlags, eaccess};
 
 use super::{LONGEST, duration};
-use crate::cli::parsed_args::{ParsedArgs, Value};
+use crate::cli::parsed_args::{ParsedArgs, Value, parse_duration};
 use crate::exit::{ExitStatus, status_of, with_status};
 use crate::process::spawn;
 use crate::text::{quoted, reason};
@@ -93,7 +93,7 @@ fn validate_limit(value: &Value) -> Result<Option<Limit>> {
     let limit = text.split_once('/').and_then(|(restarts, within)| {
         let digits = restarts.bytes().all(|byte| byte.is_ascii_digit());
         let restarts = restarts.parse().ok().filter(|restarts| digits && *restarts <= MOST_RESTARTS)?;
-        let within = humantime::parse_duration(within).ok()?;
+        let within = parse_duration(within)?;
         (!within.is_zero() && within <= LONGEST).then_some(Limit { restarts, within })
     });
     let must_be = format!(
@@ -169,6 +169,10 @@ pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result
     })
 }
 
+/// Words that only a shell knows.
+const WORDS_OF_SHELLS: [&str; 11] =
+    [".", "cd", "exec", "export", "for", "if", "set", "source", "ulimit", "umask", "while"];
+
 /// The refusal of a command that was not found, with a suggestion: a whole command line in quotes, or a variable
 /// before a command. A variable's value may be a password, so it is not shown.
 fn hint(command: &[OsString], path: Option<&OsStr>) -> Option<String> {
@@ -176,6 +180,13 @@ fn hint(command: &[OsString], path: Option<&OsStr>) -> Option<String> {
     let program = command.first()?.to_str()?;
     let words: Vec<&str> = program.split_whitespace().collect();
     let is_quoted_line = words.len() > 1;
+    if program.starts_with('-') {
+        return Some(format!("{program}: not found; options of neli-run come before --"));
+    }
+    if WORDS_OF_SHELLS.contains(&program) {
+        let line = quoted(&command.join(OsStr::new(" ")));
+        return Some(format!("{program}: not found, but a word of the shell; {SHELL} {line}"));
+    }
     match assigned(words.first()?) {
         Some(variable) if is_quoted_line => Some(format!("'{variable}=.. ..': not found; {SHELL} '{variable}=.. ..'")),
         Some(variable) => {
