@@ -129,7 +129,8 @@ impl Precedence {
     /// Sets the part of the claim delay that the spread adds; with `None` nothing is claimed: before the first one because the spread does not
     /// know the others yet.
     pub(crate) fn spread_by(&mut self, delay: Option<Duration>) {
-        self.has_spread |= delay.is_some();
+        // Before the spread knows the others, this is set once.
+        self.has_spread |= delay.is_some() || self.spread_delay.is_none();
         self.spread_delay = delay;
     }
 

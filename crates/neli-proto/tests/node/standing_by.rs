@@ -135,7 +135,10 @@ fn a_process_with_as_many_roles_as_it_may_lead_says_so() {
     host.happens(Event::SpreadBy(None));
     host.answered();
     assert_eq!(why(&host), Some(Waiting::Precedence), "it does not know the others yet");
+    host.happens(Event::SpreadBy(None));
+    assert_eq!(why(&host), Some(Waiting::Full), "another role has taken what it may lead");
     host.happens(Event::SpreadBy(Some(Duration::from_secs(60))));
+    assert_eq!(why(&host), Some(Waiting::Precedence));
     host.happens(Event::SpreadBy(None));
     assert_eq!(why(&host), Some(Waiting::Full));
 }
