@@ -124,7 +124,10 @@ const KAFKA: &[Opt] = &in_section(
             .short('t')
             .value("NAME")
             .computed("<group>.neli")
-            .more("Several elections may share a topic. 1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor .."),
+            .more(
+                "The same for all candidates: each topic has a leader of its own. Several elections may share a topic. 1 to 249 of \
+               a-z A-Z 0-9 . _ -, and neither . nor ..",
+            ),
         Opt::new("no-create-topic", "Exit with 125 if the topic is missing")
             .more("Also if it is deleted and created again."),
         Opt::new("property", "Set a property of librdkafka; repeatable")

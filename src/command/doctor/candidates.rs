@@ -265,9 +265,11 @@ fn elsewhere(config: &Config, access: &Access, timeout: Duration, findings: &mut
     }
     if !is_found {
         let is_read = |read: &ReadTopic| read.is_live() && read.troubles().next().is_none();
-        let read = counted(topics.topics().filter(|(_, read)| is_read(read)).count() as u64, "topic");
-        let others = if unread.is_empty() { String::new() } else { format!("; {} could not be read", unread.len()) };
-        let text = format!("no candidate of this group was found on another topic ({read} of *{SUFFIX}{others})");
+        let read = counted(topics.topics().filter(|(_, read)| is_read(read)).count() as u64, "other topic");
+        let others = if unread.is_empty() { String::new() } else { format!(" ({} could not be read)", unread.len()) };
+        let text = format!(
+            "no candidate of this group was found on {read} *{SUFFIX}{others}; topics with other names were not looked at"
+        );
         findings.ok(check, text);
     }
 }
