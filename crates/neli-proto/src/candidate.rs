@@ -141,6 +141,7 @@ impl Candidate {
             Event::UnusedPartitions => self.election.learn_of_unused_partitions(),
             Event::Undelivered { seq, may_be_in_log } => self.undelivered(now, seq, may_be_in_log),
         }
+        self.note_differing_once(now);
         self.handle_timeout(now);
     }
 }

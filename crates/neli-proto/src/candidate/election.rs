@@ -1,7 +1,7 @@
 //! The election as one candidate knows it, and its own part in it, whatever its [state](super::state) is.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
@@ -312,6 +312,8 @@ pub(super) struct Statistics {
     pub(super) last_term: LastTerm,
     /// The options of other candidates that were told of, since they differ ([`Hello::once`]).
     pub(super) others_once: BTreeSet<Box<str>>,
+    /// Those in the last hellos that were read since the last look at them.
+    pub(super) differing_once: BTreeMap<MemberId, Box<str>>,
     /// Counts of the records read since listening began.
     pub(super) counts: Counts,
 }

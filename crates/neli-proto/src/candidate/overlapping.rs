@@ -1,12 +1,15 @@
 //! `--overlap`: a leader that yields, a job that continues beside the next leader's, its fields in claims and beats, and candidates whose
 //! settings differ. From when on a candidate may claim beside a leader that yields, the listener knows.
 
+use core::mem;
+
 use super::{Action, Candidate, Election};
 use crate::hello::Hello;
 use crate::journal::{Term, Verdict};
 use crate::listener::Received;
 use crate::note::{MOST_REPORTED, Note, Refusal};
 use crate::record::{MemberId, Offset, Overlap, Record, Why};
+use crate::status::OtherCandidate;
 use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Time, millis};
 
@@ -136,16 +139,31 @@ impl Candidate {
         self.compare_once(hello);
     }
 
-    /// Notes that another candidate runs the job at other times, or for a key, once for each such difference. An earlier version does not say it.
+    /// Keeps what another candidate's hello says of `--once`, `--window` and `--schedule` if that differs. An earlier version does not say it.
     fn compare_once(&mut self, hello: &Hello) {
-        let own = &self.election.hello;
-        let [theirs, ours] = [hello, own].map(|hello| hello.once.clone().unwrap_or_default());
-        if theirs == ours || hello.version != own.version || hello.leaves {
+        let Election { hello: own, shown, .. } = &mut self.election;
+        if hello.once == own.once || hello.version != own.version {
+            shown.differing_once.remove(&hello.member);
+        } else {
+            shown.differing_once.insert(hello.member.clone(), hello.once.clone().unwrap_or_default());
+        }
+    }
+
+    /// Notes such differences, each once, when the log was read: the writer of a hello in it may have gone since.
+    pub(super) fn note_differing_once(&mut self, now: Time) {
+        let Election { hello: own, listener, precedence, shown, actions, .. } = &mut self.election;
+        if shown.differing_once.is_empty() || !listener.is_caught_up() {
             return;
         }
-        let Election { shown, actions, .. } = &mut self.election;
-        if shown.others_once.len() < MOST_REPORTED && shown.others_once.insert(theirs.clone()) {
-            actions.push_back(Action::Note(Note::OnceDiffers { name: hello.name.clone(), theirs, ours }));
+        let mut differing = mem::take(&mut shown.differing_once);
+        for OtherCandidate { member, name, .. } in precedence.others(now) {
+            if let Some(theirs) = differing.remove(&member)
+                && shown.others_once.len() < MOST_REPORTED
+                && shown.others_once.insert(theirs.clone())
+            {
+                let ours = own.once.clone().unwrap_or_default();
+                actions.push_back(Action::Note(Note::OnceDiffers { name, theirs, ours }));
+            }
         }
     }
 

@@ -46,7 +46,7 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     /// `candidate lease=1s heartbeat=300ms margin=20ms warning=0 elect=log|group|never patience=500ms delay=0 wait=2s ids
-    /// priority=10 preempt preempt-after=1m overlap=100ms one-of-many`.
+    /// priority=10 preempt preempt-after=1m overlap=100ms once=v1 one-of-many`.
     pub(crate) fn begin(words: &Words<'_>) -> (Self, Vec<String>) {
         let lease = words.span_of("lease").unwrap_or(Duration::from_secs(1));
         let patience = words.span_of("patience").unwrap_or(Duration::from_millis(500));
@@ -71,6 +71,7 @@ impl Scenario {
         )
         .unwrap_or_else(|error| panic!("{error}"));
         let hello = hello("me", words.number_of("priority").unwrap_or(0));
+        let hello = Hello { once: words.value("once").map(Into::into), ..hello };
         let now = begin();
         let setup = Setup { hello, timings, started: now, wait: words.span_of("wait"), first_span: FIRST_SPAN };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
@@ -206,13 +207,14 @@ impl Scenario {
         }
     }
 
-    /// `hello=b`, or `hello=b@member-id-in-the-group`, and `priority=10`.
+    /// `hello=b`, or `hello=b@member-id-in-the-group`, and `priority=10` and `once=v1`.
     fn hello(words: &Words<'_>) -> Option<Hello> {
         let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
         let group_member = Some(id.into()).filter(|_| !id.is_empty());
         let priority = words.number_of("priority").unwrap_or(0);
         let (overlap_ms, leaves) = (words.says("overlaps").then_some(1_000), words.says("leaves"));
-        Some(Hello { group_member, priority, overlap_ms, leaves, ..Hello::new(member(who), Some(who.into())) })
+        let once = words.value("once").map(Into::into);
+        Some(Hello { group_member, priority, overlap_ms, once, leaves, ..Hello::new(member(who), Some(who.into())) })
     }
 
     /// `nonsense` (undecodable), `sent 3` (a record of the candidate itself), or a record in full.

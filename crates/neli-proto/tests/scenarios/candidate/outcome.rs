@@ -167,6 +167,9 @@ fn shown_note(note: Note) -> String {
         }
         Note::Superseded { term, by, .. } => format!("says: term {term} is superseded by {}", named(by)),
         Note::TopicRemade => "says: the topic was deleted and made again".to_owned(),
+        Note::OnceDiffers { name, theirs, ours } => {
+            format!("says: {} was started {theirs}, this one {ours}", named(name))
+        }
         note => panic!("{note:?} is no note of a candidate"),
     }
 }
