@@ -35,7 +35,7 @@ const SAY_WHAT_TO_DO: [&str; 83] = [
     "… the health command …",
     "without root, and without a control group …",
     "the topic of facts was missing …",
-    "the facts of the key can't be read …",
+    "the outcomes of runs can't be read …",
     "NOTIFY_SOCKET=…: …; the service manager …",
     "WATCHDOG_USEC=…: must be …",
     "bootstrap servers of two clusters: …",

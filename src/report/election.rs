@@ -136,7 +136,7 @@ pub(crate) fn because(why: &str) -> &str {
         "departed" => "its program has left the election",
         "ended" => "the election was ended",
         "exited" => "the job has ended",
-        "facts-unavailable" => "the facts of the key can't be read or written",
+        "facts-unavailable" => "the outcomes of runs can't be read or written",
         "failed" => "the job has failed, and is to be tried again",
         "fenced" => "no heartbeat extended the lease",
         "guard-died" => "the guard died",

@@ -88,7 +88,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
              facts are lost, and a key or window that was done may run again; find out who deleted it"
         )),
         Note::FactsUnavailable { error } => Event::warning(format!(
-            "the facts of the key can't be read or written, so the job is not run here: {error}"
+            "the outcomes of runs can't be read or written, so the job is not run here: {error}"
         )),
         Note::Fenced { term, why, loss, left, late } => {
             let why = if *loss == Loss::HistoryCut { "history-cut" } else { why.as_str() };

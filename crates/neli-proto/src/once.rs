@@ -71,8 +71,8 @@ enum Phase {
     /// It does not lead, and claims nothing before it has read the facts (K1). `unrecorded`: the outcome of its last run, if that was not
     /// acknowledged while it led.
     Asking { read: u32, unrecorded: Option<Fact> },
-    /// It leads; the fact `running` was sent and is not acknowledged yet.
-    Announcing { id: u32, fact: Fact, until: Time },
+    /// It leads; the fact `running` was sent and is not acknowledged yet. The topic is looked for once meanwhile.
+    Announcing { id: u32, fact: Fact, looks_at: Option<Time>, until: Time },
     /// The job may run.
     Running { fact: Fact },
     /// It leads, and reads the facts.
@@ -130,7 +130,9 @@ impl Once {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        if let Phase::Announcing { until, .. } | Phase::Reading { until, .. } = self.phase {
+        if let Phase::Announcing { looks_at, until, .. } = self.phase {
+            Some(looks_at.unwrap_or(until))
+        } else if let Phase::Reading { until, .. } = self.phase {
             Some(until)
         } else if let Phase::Recording { sent, stop_by, .. } = &self.phase {
             [sent.again_at, *stop_by].into_iter().flatten().min()
@@ -145,6 +147,10 @@ impl Once {
             if now >= until {
                 self.late_answers += 1;
                 self.give_up(now);
+            } else if let Phase::Announcing { looks_at, .. } = &mut self.phase
+                && looks_at.take_if(|at| now >= *at).is_some()
+            {
+                self.read();
             }
         } else if matches!(self.phase, Phase::Recording { stop_by: Some(by), .. } if now >= by) {
             self.finish(now, false);
@@ -379,10 +385,12 @@ impl Once {
 
     /// Lets another candidate lead, because an answer about facts has not come.
     fn give_up(&mut self, now: Time) {
+        let mut unknown = "Kafka has not answered in time";
         if let Phase::Announcing { .. } = self.phase {
             self.renew_producer_if_stale(now);
+            unknown = "Kafka has not acknowledged in time that the run begins";
         }
-        let why = self.trouble.clone().unwrap_or_else(|| "Kafka has not answered".into());
+        let why = self.trouble.clone().unwrap_or_else(|| unknown.into());
         self.actions.push_back(Action::Note(Note::FactsUnavailable { error: why }));
         self.stand_down(Why::FactsUnavailable, false);
         self.phase = Phase::StandingBy;
@@ -407,6 +415,7 @@ impl Once {
         self.phase = Phase::Asking { read, unrecorded };
     }
 
+    /// Asks for a reading, which creates a topic that is missing.
     fn read(&mut self) -> u32 {
         let id = self.next_id();
         self.trouble = None;
@@ -470,7 +479,8 @@ impl Once {
             ..self.own_fact(id, self.policy.key.clone(), Outcome::Running, term)
         };
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
-        self.phase = Phase::Announcing { id, fact, until: until.max(now) };
+        let looks_at = Some(now + until.since(now) / 2);
+        self.phase = Phase::Announcing { id, fact, looks_at, until: until.max(now) };
     }
 
     /// A fact of this candidate, with this number.

@@ -427,6 +427,29 @@ fn the_record_of_a_runs_begin_is_awaited_for_half_a_lease() {
     assert_eq!(host.now.since(asked_at), LEASE / 2);
 }
 
+/// The topic of facts was deleted since the lead began: a reading creates it again while the record is still awaited.
+#[test]
+fn while_the_record_of_a_runs_begin_is_awaited_the_topic_is_looked_for_once() {
+    let (mut host, _) = leads(5, done(5));
+    let due = shows(&mut host, 6);
+    host.pass_until_due();
+    let id = loop {
+        let asked = asked(&mut host);
+        assert!(asked.releases.is_none(), "{asked:?}");
+        if let Some(id) = asked.read {
+            break id;
+        }
+        host.reads_what_it_sent();
+        host.pass_until_due();
+    };
+    facts(&mut host, FactsEvent::Created);
+    let notes = host.actions();
+    assert!(notes.iter().any(|action| matches!(action, Action::Note(Note::FactsLost { .. }))), "{notes:?}");
+    read(&mut host, id, Facts::default());
+    assert_eq!(host.actions(), [], "once is enough");
+    starts(&mut host, due, 6);
+}
+
 /// Another machine, whose clock is ahead, has run the next window already.
 #[test]
 fn the_next_window_is_one_that_may_run() {

@@ -131,7 +131,7 @@ fn a_release_tells_what_became_of_its_key() {
             "the key needs no run; v1.42 was done already (or a newer window was), or had failed with no retries left",
         ),
         (r#""why":"stopped","exit":0"#, "a signal to neli-run (the job's status: 0)"),
-        (r#""why":"facts-unavailable","exit":null"#, "the facts of the key can't be read or written"),
+        (r#""why":"facts-unavailable","exit":null"#, "the outcomes of runs can't be read or written"),
     ] {
         let mut account = account(false, 1);
         read(&mut account, 0, CLAIM);
