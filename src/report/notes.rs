@@ -267,7 +267,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 format!("the job starts in {delay_shown} (--settle), and the lead is kept meanwhile (term {term})");
             Event::info("settling", sentence).with("term", *term).with("delay_ms", millis(*delay))
         }
-        Note::SharesNoRole(differs) => Event::warning(roles_differ(differs)),
+        Note::RolesDiffer(differs) => Event::warning(roles_differ(differs)),
         Note::Standby(StandbyReason { leader, term, why }) => {
             let why = why.and_then(waiting);
             let has_led = why.is_none() && moment.is_leader_silent;

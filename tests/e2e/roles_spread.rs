@@ -281,6 +281,8 @@ with_both_electors! {
             let mut candidates = vec![of_mapping().start(), of_mapping().start()];
             wait::until_true("another run of both", || roles.iter().all(|role| runs(&election, role).len() > before));
             candidates.iter_mut().for_each(stop);
+            let warned = candidates.iter().any(|candidate| !candidate.warnings_with("reset the highest one in stores").is_empty());
+            assert_eq!(warned, typed == "bill,ingest", "{candidates:?}");
             all.append(&mut candidates);
         }
         for role in &roles {

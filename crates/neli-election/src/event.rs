@@ -143,7 +143,7 @@ impl Event {
             Note::Released { term, why, delivered } => {
                 Self::Released { term: *term, reason: Reason::of(*why), delivered: *delivered }
             }
-            Note::SharesNoRole(differs) => Self::warning(&wording::roles_differ(differs)),
+            Note::RolesDiffer(differs) => Self::warning(&wording::roles_differ(differs)),
             Note::Standby(StandbyReason { leader, .. }) => Self::Standby { leader: leader.as_deref().map(Into::into) },
             Note::Stopping { term, why, .. } => Self::Revoked { term: *term, reason: Reason::of(*why) },
             Note::TopicRemade => Self::warning(

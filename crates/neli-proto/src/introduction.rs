@@ -68,6 +68,8 @@ pub(crate) struct Introduction {
     of_one_role_before: BTreeSet<MemberId>,
     /// By when the jobs of such candidates that have died since the reading began are gone.
     dead_until: Option<Time>,
+    /// How the last candidate that stood before this process began to read had a role in another partition.
+    moved: Option<Differs>,
     /// The lists of roles, as typed, that were reported because they share no role with this process.
     reported: BTreeSet<Option<Box<str>>>,
     stage: Stage,
@@ -123,6 +125,7 @@ impl Introduction {
             }
         } else {
             self.stage = Stage::Stands;
+            self.actions.extend(self.moved.take().map(|moved| Action::Note(Note::RolesDiffer(Box::new(moved)))));
             // From this hello on, the other processes count this one among the candidates.
             self.say_hello(now);
         }
@@ -161,6 +164,9 @@ impl Introduction {
                 self.of_one_role_before.remove(&hello.member);
             }
             Some(refusal) => self.conflicting_hello_received(now, offset, hello, refusal),
+        }
+        if !hello.leaves && self.is_history(offset) {
+            self.moved = own.warning_if_a_role_has_moved(&theirs, name);
         }
         // A hello from before this process began to read may be of a candidate that has gone. A living candidate sends another one.
         if !hello.leaves
@@ -260,7 +266,7 @@ impl Introduction {
             self.say_hello(now);
         }
         if self.reported.len() < MOST_REPORTED && self.reported.insert(hello.roles.clone()) {
-            self.actions.push_back(Action::Note(Note::SharesNoRole(Box::new(warning))));
+            self.actions.push_back(Action::Note(Note::RolesDiffer(Box::new(warning))));
         }
     }
 

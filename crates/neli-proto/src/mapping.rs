@@ -78,6 +78,12 @@ impl Mapping {
         Some(self.differs(other, name, how))
     }
 
+    /// A warning that the candidate `name`, which has gone, had a role in another partition; `None` if it had not.
+    pub(crate) fn warning_if_a_role_has_moved(&self, other: &Self, name: &str) -> Option<Differs> {
+        let (role, partitions) = self.conflict(other)?;
+        Some(self.differs(other, name, Difference::Moved { role, partitions }))
+    }
+
     fn differs(&self, other: &Self, name: &str, how: Difference) -> Differs {
         Differs { own: self.clone(), other: other.clone(), name: name.into(), how }
     }
@@ -219,6 +225,8 @@ enum Difference {
     OneRole,
     /// They look for a role in different partitions.
     Partition { role: Box<str>, partitions: [u32; 2] },
+    /// The other one, which has gone, looked for a role in another partition.
+    Moved { role: Box<str>, partitions: [u32; 2] },
     /// They have no role in common.
     Roles,
 }
@@ -236,6 +244,10 @@ impl Differs {
             Difference::Partition { role, partitions: [here, there] } => format!(
                 "{mine}: role {role} would be in partition {here}, and {name} has it in partition {there} ({theirs}): both would lead \
                  it; stop all candidates before they start with another mapping"
+            ),
+            Difference::Moved { role, partitions: [here, there] } => format!(
+                "{mine}: role {role} is in partition {here}, and was in partition {there} when {name} stood ({theirs}): its fencing tokens, \
+                 and perhaps those of other roles, may be lower than before; reset the highest one in stores that remember it"
             ),
             Difference::Roles => format!(
                 "{name} stands in this group for other roles ({}), and for none of those here ({}): these are separate elections, so the same \
@@ -379,6 +391,13 @@ mod tests {
             Some(
                 "--roles 4 on 4 partitions: role 3 would be in partition 3, and web2 has it in partition 0 (--roles 4 on 3 partitions): \
                  both would lead it; stop all candidates before they start with another mapping"
+            )
+        );
+        assert_eq!(
+            own.warning_if_a_role_has_moved(&other, "web2").as_ref().map(line).as_deref(),
+            Some(
+                "--roles 4 on 4 partitions: role 3 is in partition 3, and was in partition 0 when web2 stood (--roles 4 on 3 partitions): its \
+                 fencing tokens, and perhaps those of other roles, may be lower than before; reset the highest one in stores that remember it"
             )
         );
         let (alone, rest) = (

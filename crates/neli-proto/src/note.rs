@@ -73,8 +73,9 @@ pub enum Note {
         /// The name of the candidate that is to lead next, if one was named.
         successor: Option<Box<str>>,
     },
-    /// Another candidate of this group stands for other roles, as this line says. Said once for each list of roles.
-    SharesNoRole(Box<Differs>),
+    /// Another candidate of this group stands for other roles, or had a role in another partition, as this line says. Said once for each list
+    /// of roles.
+    RolesDiffer(Box<Differs>),
     /// The candidate stands by.
     Standby(StandbyReason),
     /// Another candidate's claim took effect while this one led.

@@ -107,10 +107,35 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     // The other process's last hello reports that it leaves.
     let mut gone = introduction.clone();
     gone.received(START + ANSWERS, 14, &Hello { leaves: true, ..hello("other", "4", 4) });
-    assert_eq!((actions(&mut gone), gone.stands()), (vec![own_hello(Some(12))], true));
+    let moved = Mapping::new("4", 3).warning_if_a_role_has_moved(&Mapping::new("4", 4), "other").unwrap();
+    let moved = Action::Note(Note::RolesDiffer(Box::new(moved)));
+    assert_eq!((actions(&mut gone), gone.stands()), (vec![moved, own_hello(Some(12))], true));
     // The other process has gone without a last hello.
     introduction.handle_timeout(until);
     assert!(introduction.stands());
+}
+
+/// Fencing tokens of a role in another partition may be lower than before. Only the first candidate after the change warns of it.
+#[test]
+fn a_role_that_has_moved_since_the_last_candidate_stood_is_reported_once() {
+    let warnings = |earlier: &[Hello]| {
+        let mut introduction = introduction();
+        for (offset, hello) in (0..).zip(earlier) {
+            introduction.received(START, offset, hello);
+        }
+        introduction.received(START, 12, &hello("me", "4", 3));
+        introduction.handle_timeout(START + ANSWERS);
+        assert!(introduction.stands());
+        introduction.handle_timeout(START + HELLO_INTERVAL);
+        actions(&mut introduction).iter().filter(|action| matches!(action, Action::Note(Note::RolesDiffer(_)))).count()
+    };
+    let leaves = |hello: Hello| Hello { leaves: true, ..hello };
+    let [other, moved, refused] = [("other", 3), ("moved", 4), ("refused", 4)].map(|(name, on)| hello(name, "4", on));
+    assert_eq!(warnings(&[moved.clone(), leaves(moved.clone())]), 1);
+    assert_eq!(warnings(&[moved.clone(), leaves(moved), other.clone()]), 0, "that one has warned");
+    assert_eq!(warnings(&[other.clone(), refused.clone(), other, leaves(refused)]), 0, "it did not stand");
+    let fewer = hello("fewer", "3", 3);
+    assert_eq!(warnings(&[fewer.clone(), leaves(fewer)]), 0, "a role that is added moves none");
 }
 
 #[test]
@@ -150,7 +175,7 @@ fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side(
 fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new() {
     let warning = |name: &str| {
         let warning = Mapping::new("4", 3).warning_if_no_role_is_shared(&Mapping::new("a,b", 3), name).unwrap();
-        Action::Note(Note::SharesNoRole(Box::new(warning)))
+        Action::Note(Note::RolesDiffer(Box::new(warning)))
     };
     let mut introduction = introduction();
     introduction.received(START, 9, &hello("before", "a,b", 3));
