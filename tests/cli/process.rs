@@ -19,7 +19,7 @@ fn a_command_that_cannot_be_run_is_reported_before_anything_is_joined() {
     };
     refused("no-such-command", 127, "no-such-command: not found in PATH");
     refused("--lease 5s true", 127, "--lease: not found; options of neli-run come before --");
-    refused("cd /tmp", 127, "cd: not found, but a word of the shell; for a shell line use: -- sh -c 'cd /tmp'");
+    refused("cd /tmp", 127, "cd: not found, but a word of the shell; for a shell line use: -- sh -c 'cd ..'");
     refused("./no-such-command", 127, "./no-such-command: not found");
     refused("", 127, "'': not found");
     refused("/etc", 126, "/etc: can't be run: it is a directory");

@@ -184,8 +184,7 @@ fn hint(command: &[OsString], path: Option<&OsStr>) -> Option<String> {
         return Some(format!("{program}: not found; options of neli-run come before --"));
     }
     if WORDS_OF_SHELLS.contains(&program) {
-        let line = quoted(&command.join(OsStr::new(" ")));
-        return Some(format!("{program}: not found, but a word of the shell; {SHELL} {line}"));
+        return Some(format!("{program}: not found, but a word of the shell; {SHELL} '{program} ..'"));
     }
     match assigned(words.first()?) {
         Some(variable) if is_quoted_line => Some(format!("'{variable}=.. ..': not found; {SHELL} '{variable}=.. ..'")),
