@@ -44,6 +44,9 @@ pub(super) struct Notes {
     pub(super) terms: BTreeMap<&'static str, u64>,
     /// When the newest of them began, in milliseconds since 1970.
     counted_ms: Option<u64>,
+    /// The time of the changes by the first record that decided who leads, in milliseconds since 1970, if its term began before: until the past
+    /// tells them.
+    assumed_ms: Option<u64>,
     /// The time without a leader.
     pub(super) unled: Duration,
 }
@@ -85,6 +88,7 @@ impl State {
     }
 
     fn read(&mut self, at: ReadAt, (reading, topic): (u32, &str), partition: i32, record: &LogRecord) {
+        let was_read = self.topics.topic(topic).is_some_and(ReadTopic::is_live);
         let judged = self.topics.read(at, (reading, topic), partition, record);
         if let Some(journal) = topic.strip_suffix(TOPIC_SUFFIX) {
             let fact = record.value.as_deref().and_then(Fact::parse);
@@ -100,10 +104,19 @@ impl State {
         else {
             return;
         };
-        let claimed_ms = election.observer().leader().and_then(|leader| leader.claimed_ms);
+        let leader = election.observer().leader();
+        let claimed_ms = leader.and_then(|leader| leader.claimed_ms);
         let notes = self.notes.entry((topic.into(), election.place().clone())).or_default();
+        let ms = record.written_ms.unwrap_or(at.wall_ms);
+        if was_read && !is_live {
+            // It is of the past.
+            let assumed_ms = notes.assumed_ms.take();
+            notes.changes.retain(|(ms, _)| Some(*ms) != assumed_ms);
+        } else if notes.changes.is_empty() && judged.changes.contains(&Change::Led) {
+            notes.assumed_ms = leader.filter(|leader| leader.term < record.offset).map(|_| ms);
+        }
         for change in &judged.changes {
-            notes.note(record.written_ms.unwrap_or(at.wall_ms), wording::change(election.observer(), change));
+            notes.note(ms, wording::change(election.observer(), change));
             // The first terms of a new topic are not read live, and a reading that is begun anew reads terms again.
             let is_new = claimed_ms > self.began_ms.max(notes.counted_ms);
             if *change == Change::Led && (is_live || is_new) {

@@ -27,11 +27,13 @@ fn at(seconds: u64) -> ReadAt {
 struct World {
     state: State,
     next: BTreeMap<&'static str, i64>,
+    /// The number of the first topic's reading.
+    reading: u32,
 }
 
 impl World {
     fn new() -> Self {
-        let mut world = Self { state: State::new(Topics::new(1_000, 100), None), next: BTreeMap::new() };
+        let mut world = Self { state: State::new(Topics::new(1_000, 100), None), next: BTreeMap::new(), reading: 1 };
         world.answer(0, &[("a.neli", Ok(())), ("a.neli.once", Ok(()))]);
         world
     }
@@ -59,7 +61,7 @@ impl World {
             is_brokers_time: true,
         };
         *offset += 1;
-        let reading = if topic == "a.neli" { 1 } else { 2 };
+        let reading = if topic == "a.neli" { self.reading } else { 2 };
         let event = TopicsEvent::Read { reading, topic: topic.into(), partition: 0, record };
         self.state.handle(at(seconds), event).expect("a record");
     }
@@ -102,10 +104,65 @@ fn groups(page: &str) -> Vec<&str> {
     page.split("data-name=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
 }
 
+/// A topic of so many records, of which so many at least are read first, and then a day.
+fn unread(records: i64, span: i64) -> World {
+    let topics = Topics::new(span, 100).with_past(super::DAY);
+    let mut world = World { state: State::new(topics, None), next: BTreeMap::from([("a.neli", records)]), reading: 1 };
+    world.answer(1_300, &[("a.neli", Ok(()))]);
+    world.next.insert("a.neli", (records - span).max(0));
+    world
+}
+
+const RELEASE: &str =
+    r#"{"v":1,"kind":"release","member":"m","name":"db1","seq":2,"term":0,"seen":0,"why":"resigned"}"#;
+
+fn changes(world: &World) -> Vec<String> {
+    let object: Value = serde_json::from_str(&json::of_group(&world.state, "g", at(1_301))).expect("JSON");
+    let changes = object["elections"][0]["changes"].as_array().cloned().unwrap_or_default();
+    changes.iter().map(|change| format!("{} {}", change["at"], change["what"]).replace('"', "")).collect()
+}
+
+/// What is unread may have ended it.
+#[test]
+fn no_silence_is_noted_of_a_topic_that_was_not_read_to_its_end() {
+    let mut world = unread(2, 1_000);
+    world.claim(0, "g", "db1");
+    world.state.tick(at(1_300));
+    world.write(20, "a.neli", "g/0", RELEASE);
+    world.state.tick(at(1_301));
+    let [led, released] = &changes(&world)[..] else { panic!("{:?}", changes(&world)) };
+    assert!(led.ends_with("db1 leads, term 0") && released.contains("term 0 was released"), "{led} {released}");
+}
+
+#[test]
+fn a_term_whose_middle_is_read_first_is_noted_once() {
+    let beat = |seq: u8| {
+        format!(
+            r#"{{"v":1,"kind":"beat","member":"m","name":"db1","seq":{seq},"term":0,"seen":{},"lease_ms":20000,"state":"running"}}"#,
+            seq - 2
+        )
+    };
+    let mut world = unread(3, 1);
+    world.write(1_299, "a.neli", "g/0", &beat(3));
+    let first = ["2026-01-31T12:21:39.000Z db1 leads, term 0", "2026-01-31T12:21:39.000Z db1: the job runs"];
+    assert_eq!(changes(&world), first);
+    let past = TopicsEvent::PastBegins { reading: 2, from: BTreeMap::from([(0, 0)]) };
+    world.state.handle(at(1_300), past).expect("an offset");
+    world.next.insert("a.neli", 0);
+    world.reading = 2;
+    world.claim(1_290, "g", "db1");
+    world.write(1_291, "a.neli", "g/0", &beat(2));
+    world.write(1_299, "a.neli", "g/0", &beat(3));
+    assert_eq!(
+        changes(&world),
+        ["2026-01-31T12:21:30.000Z db1 leads, term 0", "2026-01-31T12:21:31.000Z db1: the job runs"]
+    );
+}
+
 /// Its first records are there when it is found.
 #[test]
 fn the_terms_of_a_topic_that_is_made_while_it_runs_are_counted_once() {
-    let mut world = World { state: State::new(Topics::new(1_000, 100), None), next: BTreeMap::new() };
+    let mut world = World { state: State::new(Topics::new(1_000, 100), None), next: BTreeMap::new(), reading: 1 };
     world.answer(10, &[]);
     world.next.insert("a.neli", 2);
     world.answer(20, &[("a.neli", Ok(()))]);

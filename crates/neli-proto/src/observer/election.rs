@@ -269,10 +269,11 @@ impl Election {
         observer.silent_at(at).filter(|_| observer.is_live && self.is_answered)
     }
 
-    /// The leader's silence, which no record reports, if users were not told of it yet.
+    /// The leader's silence, which no record reports, if users were not told of it yet. What is unread may end it.
     pub fn untold_silence(&mut self, at: ReadAt) -> Option<Leadership<'_>> {
         let current = Told::by(self.leadership(at));
-        if current == Told::Nothing || !self.is_answered || current <= mem::replace(&mut self.told, current) {
+        let may_tell = self.observer().is_live && self.is_answered;
+        if current == Told::Nothing || !may_tell || current <= mem::replace(&mut self.told, current) {
             return None;
         }
         Some(self.leadership(at))
