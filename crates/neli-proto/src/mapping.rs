@@ -208,6 +208,11 @@ impl Mapping {
             Roles::Names(names) => u32::try_from(names.iter().position(|name| **name == *role)?).ok(),
         }
     }
+
+    /// The same, if the role is in this partition.
+    pub(crate) fn number_in(&self, partition: i32, role: &str) -> Option<u32> {
+        self.number(role).filter(|number| i64::from(number % self.partitions) == i64::from(partition))
+    }
 }
 
 /// Another candidate of the group has another mapping.

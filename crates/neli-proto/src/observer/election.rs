@@ -246,9 +246,7 @@ impl Election {
 
     /// The role's number in the list of this hello's writer. A writer that looks for the role in another partition does not stand for it here.
     fn number_by(&self, hello: &Hello) -> Option<u32> {
-        let mapping = hello.mapping();
-        let is_here = |number: &u32| i64::from(number % mapping.partitions()) == i64::from(self.place.partition);
-        mapping.number(&self.place.role).filter(is_here)
+        hello.mapping().number_in(self.place.partition, &self.place.role)
     }
 
     /// The changes without a silence, or its end, of which users were told already, or were never told.

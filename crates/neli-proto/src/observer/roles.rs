@@ -7,7 +7,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use super::Standby;
+use super::{Election, Place, Standby};
 use crate::hello::Hello;
 use crate::leadership::ReadAt;
 use crate::mapping::Mapping;
@@ -23,6 +23,8 @@ const MOST_READ_ON: usize = 16;
 pub struct GroupHellos {
     /// Boxed, since a map keeps room for eleven values, and most groups have three candidates.
     last: BTreeMap<MemberId, Box<LastHello>>,
+    /// The [`mappings`](Self::mappings), as far as they were noted; empty if the candidates have one role, which they call as they like.
+    noted: Vec<Mapping>,
 }
 
 /// A candidate's last hello.
@@ -94,6 +96,21 @@ impl GroupHellos {
         let mut mappings: Vec<Mapping> = standing.into_iter().map(|last| last.hello.mapping()).collect();
         mappings.dedup();
         mappings
+    }
+
+    /// Notes the [`mappings`](Self::mappings).
+    pub(super) fn note_mappings(&mut self) {
+        let mappings = self.mappings();
+        self.noted = if mappings.iter().any(Mapping::is_of_one_role) { Vec::new() } else { mappings };
+    }
+
+    /// Whether this election is left from earlier mappings: none of those noted has its role in its partition, and nobody led it at the last hello.
+    pub(super) fn have_left(&self, election: &Election) -> bool {
+        let Place { partition, role, .. } = election.place();
+        let mut noted = self.noted.iter();
+        let is_used = self.noted.is_empty() || noted.any(|mapping| mapping.number_in(*partition, role).is_some());
+        let last = || self.all().max_by_key(|last| last.offset);
+        !is_used && last().is_none_or(|last| election.observer().leadership(last.at).may_lead().is_none())
     }
 
     /// All roles for which candidates stand, by the [`mappings`](Self::mappings): as names, unless the first has them all. It does not say in which

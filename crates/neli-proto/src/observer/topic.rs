@@ -226,6 +226,9 @@ impl Topic {
             hellos.read(at, *offset, Arc::clone(hello), *written_ms);
             if self.is_live {
                 hellos.forget_old();
+                if self.group.is_none() {
+                    hellos.note_mappings();
+                }
                 if !hello.takes_roles() {
                     self.candidate_left(group, role, partition, hello);
                 }
@@ -313,6 +316,7 @@ impl Topic {
     /// refused, or has left, is none. Of a list of roles at most the first are looked at.
     fn count_candidates(&mut self) {
         let most = self.most_roles;
+        self.hellos.values_mut().for_each(GroupHellos::note_mappings);
         for (group, hellos) in self.hellos.clone() {
             let mappings = hellos.mappings();
             if mappings == [Mapping::of_one_role()] {
@@ -365,9 +369,9 @@ impl Topic {
         self.elections.values_mut().for_each(|found| found.history.observer.stamped(latest_ms));
     }
 
-    /// The elections.
+    /// The elections, but for those that are left from earlier roles or partitions.
     pub fn elections(&self) -> impl Iterator<Item = &Election> {
-        self.elections.values().map(|election| &**election).filter(|election| election.is_found())
+        self.elections.values().map(|election| &**election).filter(|election| is_shown(&self.hellos, election))
     }
 
     /// Why no standby of this election may lead it, if nobody does (`--max-roles`).
@@ -399,8 +403,13 @@ impl Topic {
 
     /// The elections, to note what no record says of them.
     pub fn elections_mut(&mut self) -> impl Iterator<Item = &mut Election> {
-        self.elections.values_mut().map(|election| &mut **election).filter(|election| election.is_found())
+        let Self { elections, hellos, .. } = self;
+        elections.values_mut().map(|election| &mut **election).filter(|election| is_shown(hellos, election))
     }
+}
+
+fn is_shown(hellos: &BTreeMap<Box<str>, GroupHellos>, election: &Election) -> bool {
+    election.is_found() && hellos.get(&election.place().group).is_none_or(|hellos| !hellos.have_left(election))
 }
 
 #[cfg(test)]
@@ -490,7 +499,8 @@ mod tests {
         topic.caught_up();
         let roles = |topic: &Topic| topic.elections().map(|found| found.place().role.to_string()).collect::<Vec<_>>();
         for (offset, key, roles_of_hello, first) in [
-            (1, "g/0/hello", "", &["0", "a"]),
+            // It does not stand beside one with roles.
+            (1, "g/0/hello", "", &["a"][..]),
             (3, "g/b/hello", r#","roles":"b","partitions":1,"joined":3"#, &["a", "b"]),
         ] {
             let hello = |more: &str| format!(r#"{{"v":1,"kind":"hello","member":"q{offset}"{roles_of_hello}{more}}}"#);
@@ -498,6 +508,37 @@ mod tests {
             assert_eq!(roles(&topic), *first);
             read(&mut topic, 0, offset + 1, key, &hello(r#","leaves":true"#));
             assert_eq!(roles(&topic), ["a"]);
+        }
+    }
+
+    /// Otherwise they would count as elections that nobody leads, and one role would be shown twice.
+    #[test]
+    fn what_is_left_from_earlier_roles_and_partitions_is_no_election_once_nobody_leads_it() {
+        let hello = |member: &str, more: &str| format!(r#"{{"v":1,"kind":"hello","member":"{member}",{more}}}"#);
+        let (old, new) = (r#""roles":"x,y,z","partitions":1,"joined":0"#, r#""roles":"z,y","partitions":2,"joined":5"#);
+        let places = |topic: &Topic| -> Vec<String> {
+            topic.elections().map(|found| format!("{} {}", found.place().partition, found.place().role)).collect()
+        };
+        for is_read_on in [false, true] {
+            let mut topic = topic();
+            read(&mut topic, 0, 0, "g/x/hello", &hello("p", old));
+            read(&mut topic, 0, 1, "g/y", &CLAIM.replace("-1", "0"));
+            if is_read_on {
+                topic.caught_up();
+                assert_eq!(places(&topic), ["0 x", "0 y", "0 z"]);
+            }
+            read(&mut topic, 0, 2, "g/x/hello", &hello("p", &format!(r#"{old},"leaves":true"#)));
+            read(&mut topic, 0, 3, "g/z/hello", &hello("q", new));
+            if !is_read_on {
+                topic.caught_up();
+            }
+            assert_eq!(places(&topic), ["0 y", "1 y", "0 z"], "a candidate leads y where it was");
+            let (key, value) = (Some(Box::from(&b"g/z/hello"[..])), Some(Box::from(hello("q", new).as_bytes())));
+            let later = ReadAt { now: AT.now + Duration::from_secs(9), wall_ms: AT.wall_ms + 9_000 };
+            let written_ms = Some(later.wall_ms);
+            topic.read(later, 0, &LogRecord { offset: 4, key, value, written_ms, is_brokers_time: true });
+            assert_eq!(places(&topic), ["1 y", "0 z"]);
+            assert_eq!(topic.elections_mut().count(), 2);
         }
     }
 
