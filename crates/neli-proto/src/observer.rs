@@ -360,7 +360,7 @@ impl Observer {
         }
         let received =
             Receipt { read: at.now, written_ms, is_brokers_time: self.is_brokers_time, is_live: self.is_live };
-        if self.newest.is_none_or(|newest| newest.written_ms <= written_ms) {
+        if self.is_live || self.newest.is_none_or(|newest| newest.written_ms <= written_ms) {
             self.newest = Some(received);
         }
         received

@@ -490,6 +490,18 @@ fn an_election_is_dead_after_a_week_without_a_record() {
     assert!(!observer.is_dead(later(3_001 + WEEK_MS)), "something was written under its key");
 }
 
+/// The clock of a machine that wrote one was wrong.
+#[test]
+fn an_election_that_is_read_on_is_alive_after_the_week_of_a_timestamp_in_the_future() {
+    const WEEK_MS: u64 = 7 * 24 * 3_600_000;
+    let mut observer = observer();
+    observer.caught_up();
+    read_late(&mut observer, 0, later(0), 2 * WEEK_MS, &claim("m", -1));
+    read(&mut observer, 1, WEEK_MS, &beat("m", 0, "running"));
+    assert!(!observer.is_dead(later(WEEK_MS + 1)));
+    assert!(observer.is_dead(later(2 * WEEK_MS + 1)));
+}
+
 #[test]
 fn elections_are_shown_by_group_then_by_the_number_of_the_role_in_whatever_partition() {
     let ordered = [("a", "0", 3), ("a", "2", 2), ("a", "10", 1), ("a", "bill", 2), ("a", "report", 0), ("b", "0", 0)];
