@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::{Access, names};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
-use neli_proto::observer::{Election, Place, Topic, Topics};
+use neli_proto::observer::{Election, Place, ReadTopic, Topic, Topics};
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     }
     let (topics, unread) = reading::run(find(list))?;
     let at = read_at();
-    let found = || topics.topics().flat_map(|(topic, read)| Listed::all(at, topic, read.topic()));
+    let found = || Listed::all(at, &topics);
     warn_of_clock(found().map(|listed| listed.found.observer()));
     let is_about = |listed: &Listed<'_>| list.is_about(&listed.found.place().group);
     let meant: Vec<Listed<'_>> = found().filter(is_about).collect();
@@ -100,7 +100,10 @@ async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
     let unread = following.read_to_ends(&mut topics, Limit::of_each_answer(list.timeout)).await?;
     match (&list.topic, unread.as_slice()) {
         (Some(topic), _) if topics.topic(topic).is_none() => bail!("topic \"{topic}\" does not exist"),
-        (Some(_), [why, ..]) => bail!("{why}"),
+        (Some(topic), [why, ..]) if topics.topic(topic).is_some_and(|read| read.trouble(None).is_some()) => {
+            bail!("{why}")
+        }
+        (Some(_), [why, ..]) => Err(with_status(UNKNOWN, why)),
         // A topic that is being deleted or may not be read does not hide the others.
         _ => Ok((topics, unread)),
     }
@@ -154,9 +157,20 @@ pub(super) struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    /// Those of a topic, by their records alone.
-    fn all(at: ReadAt, topic: &'a str, of: &'a Topic) -> impl Iterator<Item = Self> {
-        of.elections().map(move |found| Self { at, topic, of, found, current: found.observer().leadership(at) })
+    pub(super) fn of(
+        at: ReadAt,
+        topics: &Topics,
+        (topic, read): (&'a str, &'a ReadTopic),
+        found: &'a Election,
+    ) -> Self {
+        Self { at, topic, of: read.topic(), found, current: topics.leadership(at, read, found) }
+    }
+
+    fn all(at: ReadAt, topics: &'a Topics) -> impl Iterator<Item = Self> {
+        let of = move |(topic, read): (&'a str, &'a ReadTopic)| {
+            read.topic().elections().map(move |found| Self::of(at, topics, (topic, read), found))
+        };
+        topics.topics().flat_map(of)
     }
 
     /// The sentence about it, and why no standby may lead it too, if so.
@@ -226,4 +240,33 @@ fn table(shown: &[Listed<'_>]) -> String {
     });
     let head = ["GROUP", "ROLE", "TOPIC", "TERM", "STANDBYS", "LEADER"];
     columns(head, &cells.collect::<Vec<_>>(), Style::of_stdout())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use neli_proto::kafka::{LogRange, LogsAnswer};
+    use neli_proto::record::LogRecord;
+    use neli_proto::topic::TopicIdentity;
+
+    use super::*;
+
+    /// Kafka stops during the reading, whose rest may have another term.
+    #[test]
+    fn nothing_is_told_of_an_election_whose_topic_was_not_read_to_its_end() {
+        let (at, mut topics) = (read_at(), Topics::new(SPAN, names::MOST_ROLES));
+        let logs = Ok(BTreeMap::from([(0, Ok(LogRange { start: 0, recent: 0, end: 2 }))]));
+        let answer = LogsAnswer { identity: TopicIdentity::Unnamed, logs };
+        topics.answered(at, at.now, BTreeMap::from([("a.neli".into(), answer)]));
+        let claim = br#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":5000}"#;
+        let (key, value) = (Some(Box::from(&b"g/0"[..])), Some(Box::from(&claim[..])));
+        let record = LogRecord { offset: 0, key, value, written_ms: Some(0), is_brokers_time: true };
+        topics.read(at, (1, "a.neli"), 0, &record);
+        let state =
+            |topics: &Topics| Listed::all(at, topics).map(|listed| listed.json()["state"].clone()).collect::<Vec<_>>();
+        assert_eq!(state(&topics), ["unknown"]);
+        topics.no_answer(at.now, "refused");
+        assert_eq!(state(&topics), ["unknown"]);
+    }
 }

@@ -118,6 +118,20 @@ fn a_topic_without_elections_one_that_does_not_exist_and_a_broker_that_is_down()
     assert!(answer.errors.starts_with("neli-run: 127.0.0.1:1") && answer.errors.lines().count() == 1, "{answer:?}");
 }
 
+/// That nothing comes behind its last record, a transaction's marker, is known only after some of Kafka's answers.
+#[test]
+fn a_topic_that_is_not_read_to_its_end_in_time() {
+    let topic = election(Elector::Log).topic();
+    Kafka::shared().create_topic(&topic, &[]);
+    let pen = Pen::new(Kafka::shared(), &topic, &[("transactional.id", &topic)]);
+    pen.begin();
+    pen.write("g/0", &[b"aborted"]);
+    pen.abort();
+    let answer = list(&["--topic", &topic, "--timeout", "1s"]);
+    let why = format!("neli-run: topic \"{topic}\": it is not read to its end within 1s\n");
+    assert_eq!((answer.text.as_str(), answer.errors, answer.status), ("", why, 4));
+}
+
 /// A candidate with many roles sends one hello in partition 0, for elections in all partitions.
 #[test]
 fn a_role_with_only_hellos_is_listed() {

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use neli_kafka::{TopicsEvent, clock, names};
 use neli_proto::leadership::{Leadership, ReadAt, Unknown};
-use neli_proto::observer::{Election, JudgedRecord, Place, ReadTopic, Topics};
+use neli_proto::observer::{JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 
 use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
@@ -218,12 +218,8 @@ impl<'a> Watch<'a> {
         }
         let read = self.topics.topic(topic);
         if let Some((read, election)) = read.and_then(|read| Some((read, read.topic().election(place)?))) {
-            self.lines.push(json(&self.listed(at, topic, read, election).json()));
+            self.lines.push(json(&Listed::of(at, &self.topics, (topic, read), election).json()));
         }
-    }
-
-    fn listed<'b>(&self, at: ReadAt, topic: &'b str, read: &'b ReadTopic, found: &'b Election) -> Listed<'b> {
-        Listed { at, topic, of: read.topic(), found, current: self.topics.leadership(at, read, found) }
     }
 
     fn print(&mut self) -> Result<()> {
@@ -258,7 +254,7 @@ impl<'a> Watch<'a> {
                 if found.observer().is_dead(at) && !self.list.has_dead {
                     dead += 1;
                 } else {
-                    table.push(Row::of(self.listed(at, topic, read, found)));
+                    table.push(Row::of(Listed::of(at, &self.topics, (topic, read), found)));
                 }
             }
         }

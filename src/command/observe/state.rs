@@ -183,11 +183,11 @@ impl State {
     }
 
     fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: &'a Election) -> Shown<'a> {
-        let (trouble, current) = (read.trouble(Some(found.place().partition)), self.topics.leadership(at, read, found));
+        let trouble = read.trouble(Some(found.place().partition));
         let (place, Place { group, role, .. }) = ((topic.into(), found.place().clone()), found.place());
         let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into()));
         let known_since_ms = read.known_since_ms(found.place().partition);
-        let listed = Listed { at, topic, of: read.topic(), found, current };
+        let listed = Listed::of(at, &self.topics, (topic, read), found);
         let is_unread = read.trouble(None).is_some();
         Shown { listed, is_unread, trouble, known_since_ms, notes: self.notes.get(&place), run }
     }
