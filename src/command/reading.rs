@@ -377,7 +377,12 @@ impl Following {
             }
             let has_answer = events.iter().any(|event| matches!(event, TopicsEvent::Answered { .. }));
             let is_first_answer = has_answer && !mem::replace(&mut was_answered, true);
-            if is_first_answer || events.iter().any(|event| matches!(event, TopicsEvent::Read { .. })) {
+            // What is written on behind the ends is no progress.
+            let is_progress = |event: &TopicsEvent| {
+                let TopicsEvent::Read { topic, partition, .. } = event else { return false };
+                topics.topic(topic).is_some_and(|read| !read.is_read(*partition))
+            };
+            if is_first_answer || events.iter().any(is_progress) {
                 due = limit.due();
             }
             self.handle_all(topics, events)?;

@@ -106,9 +106,18 @@ impl Progress {
 
     /// Whether all partitions were read up to the ends that they had when the reading began.
     pub fn is_complete(&self) -> bool {
-        self.by_partition
-            .values()
-            .all(|read| read.bounds.is_some_and(|bounds| read.next.is_some_and(|next| next >= bounds.end)))
+        self.by_partition.values().all(Read::is_complete)
+    }
+
+    /// The same of one partition.
+    pub(super) fn is_complete_in(&self, partition: i32) -> bool {
+        self.by_partition.get(&partition).is_some_and(Read::is_complete)
+    }
+}
+
+impl Read {
+    fn is_complete(&self) -> bool {
+        self.bounds.is_some_and(|bounds| self.next.is_some_and(|next| next >= bounds.end))
     }
 }
 

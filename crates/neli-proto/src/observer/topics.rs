@@ -342,6 +342,11 @@ impl ReadTopic {
         self.is_live
     }
 
+    /// Whether this partition was read up to the end that its log had when the reading began.
+    pub fn is_read(&self, partition: i32) -> bool {
+        self.progress.is_complete_in(partition)
+    }
+
     /// Why the topic, or this partition of it, can't be read now.
     pub fn trouble(&self, partition: Option<i32>) -> Option<&str> {
         let of_partition = || self.unanswered.get(&partition?).map(|why| &**why);

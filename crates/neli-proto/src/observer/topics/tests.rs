@@ -116,6 +116,22 @@ impl World {
     }
 }
 
+/// A command with a time limit must not take what is written on for progress.
+#[test]
+fn a_partition_is_read_at_the_end_that_its_log_had_whatever_the_others_are() {
+    let mut world = World::new();
+    world.answer(&[("a.neli", logs(1, &[2, 1]))]);
+    let is_read = |world: &World| {
+        let read = world.topics.topic("a.neli").expect("it is read");
+        [0, 1, 2].map(|partition| read.is_read(partition))
+    };
+    world.read(1, "a.neli", 0, "g/0", CLAIM);
+    assert_eq!(is_read(&world), [false; 3]);
+    world.read(1, "a.neli", 1, "g/0", CLAIM);
+    assert_eq!(is_read(&world), [true, false, false]);
+    assert_eq!(world.shown(), ["a.neli reading"]);
+}
+
 #[test]
 fn a_topic_is_read_from_shortly_before_its_end_and_then_live() {
     let mut world = World::new();
