@@ -164,7 +164,7 @@ fn forget(name: &'static str) -> Command {
         .arg(timeout("5s"))
 }
 
-const FORGET: &str = "The records of earlier runs, done or failed, no longer count, and the next candidate that starts with the key runs the job. \
+const FORGET: &str = "The records of earlier runs, done or failed, no longer count, and a candidate with the key that stands by, or starts next, runs the job. \
     Candidates of a version without this subcommand still skip the key. Needs READ on the topic, and READ and WRITE on \
     <topic>.once.";
 

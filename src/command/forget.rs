@@ -139,10 +139,10 @@ fn consequence(fact: &Fact) -> &'static str {
     if fact.window.is_some_and(|window| window.until_ms <= clock::wall_ms()) {
         "no candidate runs it any more, since this window is over by the clock of this machine"
     } else if fact.window.is_some() {
-        "a candidate with --window that starts in this window runs the job again; with --schedule the next leader does, while the \
-         window lasts (neli-run resign lets another lead)"
+        "a candidate with --window that stands by, or starts in this window, runs the job again; with --schedule the next leader does, while \
+         the window lasts (neli-run resign lets another lead)"
     } else {
-        "the next candidate that starts with it runs the job again"
+        "a candidate with it that stands by, or starts next, runs the job again"
     }
 }
 

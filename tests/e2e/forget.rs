@@ -48,7 +48,7 @@ fn a_key_that_is_done_or_has_failed_runs_again() {
         assert_eq!(before[0], 1);
         let answer = election.ask("forget", &["--once", KEY]);
         let expected = format!(
-            "{}: {KEY} is forgotten: the next candidate that starts with it runs the job again",
+            "{}: {KEY} is forgotten: a candidate with it that stands by, or starts next, runs the job again",
             election.group
         );
         assert_eq!((answer.text.trim(), answer.errors.as_str(), answer.status), (expected.as_str(), "", 0));
