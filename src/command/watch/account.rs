@@ -76,7 +76,7 @@ impl Account {
             changes.into_iter().partition(|change| matches!(change, Change::FellSilent(_)));
         for change in past {
             if let Change::FellSilent(silence) = change {
-                self.fell_silent(silence);
+                self.fell_silent(SILENT, silence);
             }
         }
         let at_ms = written_ms.unwrap_or(at.wall_ms);
@@ -130,12 +130,12 @@ impl Account {
             since_ms: written_ms.saturating_add(millis(silence(leader.lease))),
         });
         if let Some(silent) = silent {
-            self.fell_silent(silent);
+            self.fell_silent(SILENT, silent);
         }
     }
 
-    /// Reports that the leader is or was silent.
-    fn fell_silent(&mut self, silence: Silence) {
+    /// Reports that the leader is or was silent, or overdue.
+    fn fell_silent(&mut self, event: &'static str, silence: Silence) {
         if !self.json {
             let sentence = wording::silent(&silence);
             return self.tell(Some(silence.since_ms), &sentence);
@@ -144,7 +144,7 @@ impl Account {
         let line = Line {
             ts: timestamp(since_ms),
             role: Some(&self.place.role),
-            event: if silent < lease { "overdue" } else { "silent" },
+            event,
             partition: self.place.partition,
             silent: Some(json!({ "name": name, "term": term, "lease_ms": millis(lease), "for_ms": millis(silent) })),
             ..Line::default()
@@ -158,7 +158,8 @@ impl Account {
         if let (true, Leadership::Overdue { leader, age, .. } | Leadership::Silent { leader, age, .. }) =
             (self.json, current)
         {
-            return self.fell_silent(Silence::of(leader, age, at.wall_ms));
+            let event = if current.is_vacant() { SILENT } else { "overdue" };
+            return self.fell_silent(event, Silence::of(leader, age, at.wall_ms));
         }
         self.tell(Some(at.wall_ms), &sentence(current));
     }
@@ -182,6 +183,9 @@ impl Account {
         self.lines.push(line(wall_ms, &self.prefix, sentence));
     }
 }
+
+/// The event of a silence that is longer than the lease.
+const SILENT: &str = "silent";
 
 /// The verdict on a hello, to which the law does not apply.
 const HELLO: &str = "hello";

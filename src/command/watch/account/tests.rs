@@ -220,6 +220,21 @@ fn a_leader_that_has_missed_three_heartbeats_has_a_line_in_json() {
     account.handle_timeout(later(3_200));
     let line = r#"{"ts":"2026-01-31T12:00:05.183Z","role":"bill","event":"overdue","partition":2,"offset":null,"verdict":null,"term":null,"record":null,"silent":{"name":"web","term":0,"lease_ms":5000,"for_ms":3200}}"#;
     assert_eq!(account.take_lines(), [line]);
+    account.handle_timeout(later(5_060));
+    assert_eq!(account.take_lines(), [line.replace("overdue", "silent").replace("3200", "5060")]);
+}
+
+#[test]
+fn a_leader_whose_lease_is_over_may_be_overdue_for_a_hundredth_more() {
+    let mut account = account(true, 1);
+    read(&mut account, 0, CLAIM);
+    account.caught_up(later(0));
+    for (ms, event) in [(5_059, "overdue"), (5_060, "silent")] {
+        account.handle_timeout(later(ms));
+        let [line] = &account.take_lines()[..] else { panic!("one line") };
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!((line["event"].as_str(), line["silent"]["for_ms"].as_u64()), (Some(event), Some(ms)), "{line}");
+    }
 }
 
 #[test]
