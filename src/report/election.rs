@@ -11,7 +11,10 @@ use neli_proto::reminder::Troubles;
 use neli_proto::time::{Time, millis};
 
 use crate::calendar::is_start;
-use crate::text::{span, spoken, time_of_day, timestamp, to_the_second};
+use crate::text::{date, span, spoken, time_of_day, timestamp, to_the_second};
+
+/// A time of the day means one within this time.
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The sentence as of now: with ages.
 pub(crate) fn sentence(leadership: Leadership<'_>) -> String {
@@ -36,7 +39,10 @@ pub(crate) const fn state(leadership: Leadership<'_>) -> &'static str {
 }
 
 fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
-    let past = |age: Duration| Some(time_of_day(wall_ms?.saturating_sub(millis(age))));
+    let past = |age: Duration| {
+        let ms = wall_ms?.saturating_sub(millis(age));
+        Some(if age < DAY { time_of_day(ms) } else { date(ms) })
+    };
     let lasting = |age| past(age).map_or_else(|| format!("for {}", span(age)), |at| format!("since {at}"));
     let ago = |age| past(age).map_or_else(|| format!("{} ago", span(age)), |at| format!("at {at}"));
     match leadership {

@@ -88,10 +88,11 @@ impl State {
         let all: Vec<Shown<'_>> = self.elections(at).filter(|shown| shown.rank() != Rank::Dead).collect();
         let shown = &all[..all.len().min(MOST)];
         let (left_out, count) = (all.len() - shown.len(), |count: usize| number(count as u64));
+        let (topics, unread) = (self.topics.topics().count(), self.unread().count());
         let of_process = [
             gauge("neli_observe_broker_up", "1 if Kafka answers, else 0.", flag(self.topics.outage().is_none())),
-            gauge("neli_observe_topics", "Number of topics that are read.", count(self.topics.topics().count())),
-            gauge("neli_observe_topics_unread", "Number of topics that can't be read.", count(self.unread().count())),
+            gauge("neli_observe_topics", "Number of topics that are read.", count(topics - unread)),
+            gauge("neli_observe_topics_unread", "Number of topics that can't be read.", count(unread)),
             gauge(
                 "neli_observe_elections",
                 "Number of elections of which something was written within a week.",

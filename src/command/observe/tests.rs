@@ -219,6 +219,26 @@ fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
     assert_done(&world, "done", 0);
 }
 
+/// Else it would seem to be of today.
+#[test]
+fn a_release_of_days_ago_has_its_date() {
+    let mut world = World::new();
+    world.claim(0, "g", "db1");
+    world.write(1, "a.neli", "g/0", RELEASE);
+    assert!(page(&world, 86_400).contains("db1 released term 0 at 12:00:01Z"));
+    assert!(page(&world, 86_401).contains("db1 released term 0 at 2026-01-31 12:00:01Z"));
+}
+
+#[test]
+fn a_topic_that_cannot_be_read_is_not_counted_as_read() {
+    let mut world = World::new();
+    world.answer(2, &[("a.neli", Err("no right")), ("a.neli.once", Ok(()))]);
+    let metrics = world.state.metrics(at(3));
+    for line in ["neli_observe_topics 1", "neli_observe_topics_unread 1"] {
+        assert!(metrics.lines().any(|other| other == line), "{line}: {metrics}");
+    }
+}
+
 #[test]
 fn a_heartbeat_after_the_lease_s_end_extends_no_lease() {
     let mut world = World::new();
