@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::View;
-use neli_proto::leadership::{Leader, Leadership, Receipt};
+use neli_proto::leadership::{Leader, Leadership, ReadAt, Receipt};
 use neli_proto::observer::Standby;
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::record::{Body, MemberId, What};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::candidate_name;
 use crate::command::look::{LONG_TIMEOUT, Look};
-use crate::command::reading::{self, FoundElections, Observation, read_at};
+use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
 use crate::command::request::{
     Answer, Appended, Ask, HEARD_WITHIN, Outcome, answered, ask_candidates, operator, request, see,
 };
@@ -118,12 +118,8 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
         ask_candidates(&look.access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
     }
     let (at, seen) = (read_at(), observation.first()?);
-    let current = seen.observer().leadership(at);
-    let Some(from) = current.may_lead().cloned() else {
-        let outcome = if current.is_unknown() { UNKNOWN } else { VACANT };
-        let no_record = seen.no_record().filter(|_| current.is_vacant());
-        let sentence = no_record.unwrap_or_else(|| sentence(current));
-        return Ok(not_resigned(election, outcome, None, sentence));
+    let Some(from) = seen.observer().leadership(at).may_lead().cloned() else {
+        return Ok(nobody_leads(election, seen, at));
     };
     let refused = |outcome, whom: &str, why: String| {
         let sentence = format!("{} leads, and {why}; --force asks {whom} to stand down anyway", from.shown());
@@ -133,16 +129,19 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     if let Some(to) = to {
         match only_one_named(&standbys, to) {
             Ok(standby) => standbys = vec![standby],
-            Err(_) if from.shown() == to => {
+            Err(why) if from.shown() == to => {
                 let is_leaving = from.resign.as_ref().map(|request| ("it was asked to stand down", request));
                 let ended = seen.observer().ended().map(|ended| ("the election was ended", &ended.request));
                 if let Some((what, request)) = is_leaving.or(ended) {
                     let sentence = format!("{to} leads, and {what} {}", asked_by(request));
                     return Ok(not_resigned(election, CAN_NOT_LEAD, Some(&from), sentence));
                 }
-                let sentence = format!("{to} leads already, term {}", from.term);
+                let is_named = |standby: &Standby<'_>| standby.candidate.shown() == to;
+                let several = standbys.iter().any(is_named).then_some(why);
+                let but = several.as_ref().map_or_else(String::new, |why| format!("; {why}"));
+                let sentence = format!("{to} leads already, term {}{but}", from.term);
                 let handover = handover(None, Some(&from), None);
-                return Ok(Answer { handover, ..Answer::new(election, LEADS_ALREADY, None, sentence) });
+                return Ok(Answer { handover, ..Answer::new(election, LEADS_ALREADY, several, sentence) });
             }
             // Nobody could be named, with --force either.
             Err(why) => {
@@ -168,7 +167,17 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
             Some(to) => (format!("{to} has not"), CAN_NOT_LEAD),
             None => ("no standby has".to_owned(), NOBODY_STANDS_BY),
         };
-        if !answers(look, &mut observation, successor.as_ref()).await? {
+        let is_answered = answers(look, &mut observation, &from, successor.as_ref()).await?;
+        let (at, seen) = (read_at(), observation.first()?);
+        match seen.observer().leadership(at).may_lead() {
+            None => return Ok(nobody_leads(election, seen, at)),
+            Some(leader) if leader.term != from.term => {
+                let named = to.zip(successor);
+                return next_leader(&mut observation, from, named, look.timeout, clock::now()).await;
+            }
+            Some(_) => {}
+        }
+        if !is_answered {
             let (within, waited) = (spoken(look.timeout), clock::now().since(asked));
             let said: Vec<String> =
                 ages.iter().map(|(name, age)| format!("{name} said hello {} ago", span(*age + waited))).collect();
@@ -195,6 +204,14 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
         ),
     };
     Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence))
+}
+
+/// The answer that there is no leader, or that this is unknown.
+fn nobody_leads(election: &ElectionId, seen: Seen<'_>, at: ReadAt) -> Answer {
+    let current = seen.observer().leadership(at);
+    let outcome = if current.is_unknown() { UNKNOWN } else { VACANT };
+    let no_record = seen.no_record().filter(|_| current.is_vacant());
+    not_resigned(election, outcome, None, no_record.unwrap_or_else(|| sentence(current)))
 }
 
 /// Whether there is a leader, and no standby, or none of the name of `--to`.
@@ -267,15 +284,17 @@ async fn none_has_room(look: &Look, standbys: &[Standby<'_>]) -> Result<Option<S
     Ok(Some(full.collect::<Vec<_>>().join(", and ")))
 }
 
-/// Asks the candidates for a sign of life. Returns whether a standby, or the named one, gives one in time: a standby that has died counts as
-/// one for 75 s, and the leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says hello every
-/// 30 s.
-async fn answers(look: &Look, observation: &mut Observation, named: Option<&MemberId>) -> Result<bool> {
+/// Asks the candidates for a sign of life. Returns whether a standby, or the named one, gives one in time, or `from` leads no more: a standby that
+/// has died counts as one for 75 s, and the leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says
+/// hello every 30 s.
+async fn answers(look: &Look, observation: &mut Observation, from: &Leader, named: Option<&MemberId>) -> Result<bool> {
     let is_meant = |standby: &Standby<'_>| named.is_none_or(|named| standby.candidate.hello.member == *named);
     let is_answered = |observation: &Observation, asked| {
-        let seen = observation.first()?;
-        let mut standbys = seen.observer().standbys(read_at()).into_iter();
-        Ok(standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)))
+        let (at, seen) = (read_at(), observation.first()?);
+        let observer = seen.observer();
+        let leads = observer.leadership(at).may_lead().is_some_and(|leader| leader.term == from.term);
+        let mut standbys = observer.standbys(at).into_iter();
+        Ok(!leads || standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)))
     };
     ask_candidates(&look.access, observation, look.timeout, is_answered).await
 }

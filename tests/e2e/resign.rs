@@ -273,6 +273,50 @@ fn a_standby_that_died_is_not_waited_for() {
     election.close([first]);
 }
 
+/// Its standby does not answer. That it has stood down meanwhile, or another leads, is the answer.
+#[test]
+fn a_leader_that_leads_no_more_while_a_standby_is_waited_for() {
+    let release = r#"{"v":1,"kind":"release","member":"m","name":"web","seq":2,"term":0,"seen":0,"why":"signal"}"#;
+    let claim = r#"{"v":1,"kind":"claim","member":"n","name":"db","seq":1,"after":2,"lease_ms":60000}"#;
+    for (record, outcome, expected) in [(release, "vacant", 3), (claim, "resigned", 0)] {
+        let election = election(Elector::Log);
+        Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+        let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
+        pen.write(&election.key(), &[CLAIM.as_bytes()]);
+        pen.write(
+            &format!("{}/hello", election.key()),
+            &[br#"{"v":1,"kind":"hello","member":"b","name":"b","seq":1}"#],
+        );
+        let answered = std::thread::scope(|scope| {
+            let asks = scope.spawn(|| resign(&election, &["--timeout", "50s"]));
+            wait::until_true("the question to the candidates", || {
+                harness::journal::end(Kafka::shared(), &election.topic()) == 3
+            });
+            pen.write(&election.key(), &[record.as_bytes()]);
+            asks.join().expect("an answer")
+        });
+        assert_eq!((answered.0["outcome"].as_str(), answered.1), (Some(outcome), expected), "{answered:?}");
+    }
+}
+
+/// With one of that name the leader would hand over to it.
+#[test]
+fn a_leader_whose_name_several_standbys_have() {
+    let election = election(Elector::Log);
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
+    pen.write(&election.key(), &[CLAIM.as_bytes()]);
+    for member in ["a", "b"] {
+        let hello = format!(r#"{{"v":1,"kind":"hello","member":"{member}","name":"web","seq":1}}"#);
+        pen.write(&format!("{}/hello", election.key()), &[hello.as_bytes()]);
+    }
+    let (object, status) = resign(&election, &["--to", "web"]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("leads-already"), 0), "{object}");
+    assert_eq!(object["why"], "2 standbys are named web: --name makes each name unique");
+    let answer = election.ask("resign", &["--to", "web"]);
+    assert!(answer.text.starts_with("web leads already, term 0; 2 standbys are named web: "), "{answer:?}");
+}
+
 #[test]
 fn one_that_is_about_to_stand_down_does_not_lead_already() {
     let request = |what: &str, term: &str| {
