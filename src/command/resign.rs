@@ -107,7 +107,7 @@ async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
 }
 
 async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) -> Result<Answer> {
-    let Ask { look, force, reason, .. } = resign;
+    let Ask { look, force, .. } = resign;
     let election = &found.one("")?.clone();
     let mut observation = match Observation::of_leaders(look, found).await {
         Ok(observation) => observation,
@@ -189,19 +189,35 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
             );
         }
     }
+    ask_leader(resign, &mut observation, from, to.zip(successor)).await
+}
+
+/// Asks the leader, and waits for the next one. `named`: the name of `--to`, and that candidate.
+async fn ask_leader(
+    resign: &Ask,
+    observation: &mut Observation,
+    from: Leader,
+    named: Option<(&str, MemberId)>,
+) -> Result<Answer> {
+    let Ask { look, reason, .. } = resign;
+    let election = &observation.first()?.election.clone();
     let until = clock::now() + look.timeout;
     let (term, by, reason) = (Some(from.term), Some(operator()), reason.clone());
-    let body = Body::Request { what: What::Resign, term, by, reason, successor: successor.clone() };
-    let sentence = match request(look, election, body).await? {
-        Appended::Yes => {
-            let named = to.zip(successor);
-            return next_leader(&mut observation, from, named, look.timeout, until).await;
-        }
-        Appended::No(why) => format!("{} was not asked: {why}", from.shown()),
-        Appended::Unknown(why) => format!(
+    let successor = named.as_ref().map(|(_, member)| member.clone());
+    let appended = request(look, election, Body::Request { what: What::Resign, term, by, reason, successor }).await?;
+    // What was read meanwhile may show that it was taken.
+    while observation.next(Some(clock::now())).await?.is_some() {}
+    let leads_on = |leader: &Leader| leader.term == from.term && leader.resign.is_none();
+    let is_unasked = observation.first()?.observer().leadership(read_at()).may_lead().is_some_and(leads_on);
+    let sentence = match appended {
+        Appended::Unknown(why) if is_unasked => format!(
             "whether {0} was asked is unknown: {why}; if Kafka has taken the request, {0} stands down: see neli-run status",
             from.shown()
         ),
+        Appended::Yes | Appended::Unknown(_) => {
+            return next_leader(observation, from, named, look.timeout, until).await;
+        }
+        Appended::No(why) => format!("{} was not asked: {why}", from.shown()),
     };
     Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence))
 }

@@ -421,6 +421,20 @@ fn a_request_without_an_answer_may_take_effect() {
     assert_eq!(answer.status, 1);
 }
 
+/// Kafka has taken the request, and the journal shows what has become of it.
+#[test]
+fn a_request_whose_answer_is_lost_is_seen_to_take_effect() {
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, &wired.direct(), Elector::Log);
+    let (first, second) = pair(&election);
+    wired.wire().set(LinkConditions { falsifies: true, ..LinkConditions::default() });
+    wired.wire().lose_acknowledgements(true);
+    let (object, status) = resign(&election, &["--brokers", wired.kafka().address(), "--timeout", "3s"]);
+    let (outcome, next) = (&object["outcome"], &object["to"]["name"]);
+    assert_eq!((outcome.as_str(), next.as_str(), status), (Some("resigned"), Some("second"), 0), "{object}");
+    election.close([first, second]);
+}
+
 /// A mistyped name ends nothing, and the error explains it.
 #[test]
 fn an_election_without_candidates_is_not_ended() {

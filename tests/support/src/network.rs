@@ -49,7 +49,7 @@ pub struct LinkConditions {
     pub refuses: bool,
     /// Requests with this API key never reach the broker, on connections that are opened from now on.
     pub swallows: Option<i16>,
-    /// Answers can be falsified ([`Wire::falsify_ends`], [`Wire::garble`], [`Wire::hide_brokers`]), on connections that are opened from now on.
+    /// Answers can be falsified ([`Wire::falsify_ends`], [`Wire::garble`], ..), on connections that are opened from now on.
     pub falsifies: bool,
 }
 
@@ -136,6 +136,11 @@ impl Wire {
     #[must_use]
     pub fn answers_without_brokers(&self) -> u32 {
         self.falsified.hidden()
+    }
+
+    /// Sets whether the answers that records were appended are lost.
+    pub fn lose_acknowledgements(&self, loses: bool) {
+        self.falsified.lose_acknowledgements(loses);
     }
 
     /// Gives the first heartbeat of each of the next `answers` answers with heartbeats a wrong byte.

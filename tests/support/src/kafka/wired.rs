@@ -81,6 +81,7 @@ impl Drop for Wired {
         let wire = self.wire();
         wire.falsify_ends(0);
         wire.garble(0);
+        wire.lose_acknowledgements(false);
         wire.hide_brokers(false);
         wire.set(LinkConditions::default());
         wire.reset();

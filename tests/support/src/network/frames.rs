@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
+/// The API key of `Produce`, which appends records.
+const PRODUCE: i16 = 0;
 /// The API key of `Fetch`, the question for records.
 const FETCH: i16 = 1;
 /// The API key of `ListOffsets`, the question for the first and the next offset of a log.
@@ -33,6 +35,8 @@ pub(super) struct Falsified {
     /// How many answers with heartbeats are still to have a wrong byte, and how many have had one.
     garbles: AtomicU32,
     garbled: AtomicU32,
+    /// Whether no answer says that a record was appended.
+    loses_acknowledgements: AtomicBool,
 }
 
 /// A part of each heartbeat.
@@ -56,6 +60,10 @@ impl Falsified {
         self.hidden.load(Ordering::SeqCst)
     }
 
+    pub(super) fn lose_acknowledgements(&self, loses: bool) {
+        self.loses_acknowledgements.store(loses, Ordering::SeqCst);
+    }
+
     pub(super) fn garble(&self, answers: u32) {
         self.garbles.store(answers, Ordering::SeqCst);
     }
@@ -77,6 +85,7 @@ impl Falsified {
 
     fn pass(&self, key: i16, version: i16, answer: Vec<u8>) -> Vec<u8> {
         match key {
+            PRODUCE if self.loses_acknowledgements.load(Ordering::SeqCst) => Vec::new(),
             FETCH => self.pass_records(answer),
             LIST_OFFSETS => self.pass_ends(answer, version),
             METADATA if self.hides_brokers.load(Ordering::SeqCst) => {
@@ -121,7 +130,7 @@ pub(super) fn both(swallowed: Option<i16>, falsified: Option<Arc<Falsified>>) ->
         if number(4).is_some() && number(4) == swallowed {
             return None;
         }
-        if let (Some(key @ (FETCH | LIST_OFFSETS | METADATA)), Some(version)) = (number(4), number(6)) {
+        if let (Some(key @ (PRODUCE | FETCH | LIST_OFFSETS | METADATA)), Some(version)) = (number(4), number(6)) {
             let correlation = request[8..12].try_into().expect("four bytes");
             asked.lock().expect("no panic while it was locked").insert(correlation, (key, version));
         }
