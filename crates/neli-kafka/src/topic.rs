@@ -308,15 +308,17 @@ pub(super) fn facts(
     let besides = layout.besides_leader().take(BESIDES_LEADER).find_map(|broker| ask(broker).ok());
     let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
         // If this user lacks the right to them, the answer has no error and no entry.
-        Ok(settings) => read(&settings).ok_or_else(|| "it is not shown to this user".to_owned()),
+        Ok(settings) => {
+            read(&settings).ok_or_else(|| "not shown to this user; allow DESCRIBE_CONFIGS on it".to_owned())
+        }
         Err(AdminError { code: RDKafkaErrorCode::OperationTimedOut, .. }) => {
-            Err(format!("no answer within {} ms", limit.as_millis()))
+            Err(format!("no answer within {} ms; check the brokers' load", limit.as_millis()))
         }
         Err(error) if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) => {
             return Err(TopicError::Transient(error));
         }
         // A broker that does not support the question is treated like one that refuses the answer.
-        Err(error) => Err(error.text),
+        Err(error) => Err(format!("{}; allow DESCRIBE_CONFIGS on it", error.text)),
     };
     Ok(TopicFacts { layout, settings })
 }

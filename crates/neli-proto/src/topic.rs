@@ -370,11 +370,9 @@ impl fmt::Display for Risk {
             Self::UncleanLeaderElectionOfFacts => f.write_str(
                 "unclean.leader.election.enable=true: a fact may be lost, and its key may run again; false is right",
             ),
-            Self::Unread(reason) => write!(
-                f,
-                "its configuration can't be read ({reason}): whether it keeps its records is unknown; allow \
-                 DESCRIBE_CONFIGS on it"
-            ),
+            Self::Unread(reason) => {
+                write!(f, "its configuration can't be read ({reason}): whether it keeps its records is unknown")
+            }
         }
     }
 }
