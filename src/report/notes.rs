@@ -594,6 +594,7 @@ fn how(end: &CommandEnd) -> String {
         CommandEnd::TimedOut => "took too long and was killed".to_owned(),
         CommandEnd::Unanswered => "took too long, and the guard did not report its end".to_owned(),
     }
+        CommandEnd::Replaced => "was killed, because 8 run at once at most".to_owned(),
 }
 
 fn somebody(name: Option<&str>) -> &str {

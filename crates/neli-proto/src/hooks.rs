@@ -130,7 +130,7 @@ impl Hooks {
         let mut of_runs = self.running.iter().filter(|(hook, ..)| *hook == Hook::Exit);
         if let Some(&(hook, id, _)) = of_runs.next().filter(|_| of_runs.count() + 1 >= MOST_OF_RUNS) {
             self.actions.push_back(Action::KillHook { id });
-            self.ended(hook, id, CommandEnd::TimedOut);
+            self.ended(hook, id, CommandEnd::Replaced);
         }
         self.run(now, Hook::Exit, if ended.by_itself { "exited" } else { "stopped" }, Some(ended));
     }

@@ -70,6 +70,8 @@ pub enum CommandEnd {
     NoTime,
     /// It could not be started; this is the system's error.
     NotStarted(Box<str>),
+    /// It was killed for a newer one, because no more of its kind may run at once.
+    Replaced,
     /// This signal killed it.
     Signaled(i32),
     /// It took longer than its time limit, and was killed.

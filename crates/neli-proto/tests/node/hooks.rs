@@ -199,7 +199,7 @@ fn a_run_that_leaves_processes_is_not_over() {
 #[test]
 fn of_too_many_hooks_of_runs_the_oldest_is_killed() {
     let mut host = restarting(Duration::ZERO);
-    let (mut begun, mut killed) = (Vec::new(), Vec::new());
+    let (mut begun, mut killed, mut said) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..10 {
         host.ends(JobStatus::Exited(0));
         let actions = host.actions();
@@ -207,8 +207,11 @@ fn of_too_many_hooks_of_runs_the_oldest_is_killed() {
         killed.extend(
             actions.iter().filter_map(|action| if let Action::KillHook { id } = action { Some(*id) } else { None }),
         );
+        said.extend(actions.into_iter().filter(|action| matches!(action, Action::Note(Note::HookFailed { .. }))));
         host.pass(Duration::from_millis(1));
         host.started();
     }
     assert_eq!((begun.len(), killed), (10, begun[..2].to_vec()));
+    let replaced = Action::Note(Note::HookFailed { hook: Hook::Exit, end: CommandEnd::Replaced });
+    assert_eq!(said, [replaced.clone(), replaced], "they did not take too long");
 }
