@@ -23,7 +23,7 @@ const SAY_WHAT_TO_DO: [&str; 83] = [
     "…; that candidate may have left: …",
     "…; until the group takes …",
     "too short for the unclean death of a broker: …",
-    "heartbeats come back from Kafka, but no broker has confirmed …",
+    "heartbeats came back from Kafka, but no broker had confirmed …",
     "fenced too late, …",
     "superseded: … leads…, though term …",
     "the guard (pid …) died…: …",

@@ -149,7 +149,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         )),
         Note::Leading { term, .. } => Event::info("leading", format!("leading, term {term}")).with("term", *term),
         Note::LeaseUnconfirmed { term, unconfirmed } => Event::warning(format!(
-            "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same (-v logs why): the \
+            "heartbeats came back from Kafka, but no broker had confirmed for {} that the topic is still the same (-v logs why): the \
              lease is over (term {term})",
             spoken(*unconfirmed)
         )),
@@ -360,7 +360,7 @@ fn claiming(after: Offset) -> Event {
 fn fence_warning(term: Offset, left: Duration, silent: Duration, unconfirmed: Option<Duration>) -> Event {
     let what = match unconfirmed {
         Some(time) => format!(
-            "heartbeats come back from Kafka, but no broker has confirmed for {} that the topic is still the same (-v logs why)",
+            "heartbeats came back from Kafka, but no broker had confirmed for {} that the topic is still the same (-v logs why)",
             spoken(time)
         ),
         None => format!("no heartbeat has come back from Kafka for {}", spoken(silent)),

@@ -180,7 +180,7 @@ impl Candidate {
             return;
         }
         if let State::Leading(leading) = &self.state {
-            leading.note_unconfirmed(&mut self.election, now);
+            leading.note_unconfirmed(&mut self.election);
         }
         self.become_fenced(Why::Fenced, Loss::LeaseOver);
     }

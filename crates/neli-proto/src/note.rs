@@ -45,7 +45,7 @@ pub enum Note {
         left: Duration,
         /// No heartbeat sent within this time has extended the lease.
         silent: Duration,
-        /// For how long no broker has confirmed the topic's id, if that is why heartbeats that were read back did not extend the lease.
+        /// For how long no broker had confirmed the topic's id when the last heartbeat was read back, if that is why it did not extend the lease.
         unconfirmed: Option<Duration>,
     },
     /// Nothing is claimed before `until`, unless another candidate is known to have gone by then: it maps a role to another partition, as `why`
@@ -53,7 +53,7 @@ pub enum Note {
     MappingInDoubt { why: Box<Differs>, until: Time },
     /// The lead was won, until this time if no heartbeat is read back.
     Leading { term: Offset, until: Time },
-    /// The lease is over without a fence warning. Heartbeats were read back, but for this long no broker has confirmed the topic's id.
+    /// The lease is over without a fence warning. When the last heartbeat was read back, no broker had confirmed the topic's id for this long.
     LeaseUnconfirmed { term: Offset, unconfirmed: Duration },
     /// `--overlap`: another candidate's claim took effect, and this job runs beside the other's for `within` at most.
     Overlapped { term: Offset, by_term: Offset, by: Option<Box<str>>, within: Duration },

@@ -107,7 +107,7 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
              back from Kafka",
             "job unhealthy: 2 checks in a row failed (last: the health command exited with status 1; term 42)",
             "no heartbeat has come back from Kafka for 3.65s: the lease ends in 1.35s unless one does (term 42)",
-            "heartbeats come back from Kafka, but no broker has confirmed for 5s that the topic is still the same (-v logs why): the lease ends in \
+            "heartbeats came back from Kafka, but no broker had confirmed for 5s that the topic is still the same (-v logs why): the lease ends in \
              1.35s unless one does (term 42)",
             "fenced, no heartbeat extended the lease: nothing of the job is left, 93ms before the lease's end (term 42)",
             "fenced, no heartbeat extended the lease: nothing of the job is left (term 42)",

@@ -38,8 +38,9 @@ pub(super) struct Leading {
     state_beats_from: Time,
     /// The beats that were not read back yet: their sequence numbers, and when they were sent.
     in_flight: VecDeque<(u64, Time)>,
-    /// Whether the last beat that was read back did not extend the lease, because the topic's id was not confirmed.
-    is_unconfirmed: bool,
+    /// For how long no broker had confirmed the topic's id when the last beat was read back, if the beat did not extend the lease for that
+    /// reason.
+    unconfirmed: Option<Duration>,
     /// Whether the guard got a grant since the last beat.
     extended: bool,
     /// The last grant for the guard.
@@ -65,7 +66,7 @@ impl Leading {
             state_is_new: false,
             state_beats_from: sent,
             in_flight: VecDeque::new(),
-            is_unconfirmed: false,
+            unconfirmed: None,
             extended: true,
             grant: election.grant(term, lease_end),
             again: 0,
@@ -106,8 +107,9 @@ impl Leading {
     pub(super) fn extend_by(&mut self, election: &mut Election, now: Time, seq: Option<u64>) {
         let echo = self.in_flight.iter().position(|(sent, _)| Some(*sent) == seq);
         let Some((_, sent)) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
-        self.is_unconfirmed = !election.is_topic_confirmed_for_lease(now);
-        if !self.is_unconfirmed && sent > self.last_effective_sent {
+        let since = election.topic.confirmed.unwrap_or(self.last_effective_sent);
+        self.unconfirmed = (!election.is_topic_confirmed_for_lease(now)).then(|| now.since(since));
+        if self.unconfirmed.is_none() && sent > self.last_effective_sent {
             self.last_effective_sent = sent;
             self.lease_end = self.lease_end.max(sent + election.timings.lease);
             self.extend(election);
@@ -181,21 +183,15 @@ impl Leading {
 
     fn warn_of_fence(&mut self, election: &mut Election, now: Time) {
         let (term, left, silent) = (self.term, self.lease_end.since(now), now.since(self.last_effective_sent));
-        let unconfirmed = self.unconfirmed_for(election, now);
+        let unconfirmed = self.unconfirmed;
         election.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent, unconfirmed }));
         self.stop(Why::Fenced);
     }
 
-    /// For how long no broker has confirmed the topic's id, if a beat did not extend the lease for that reason.
-    fn unconfirmed_for(&self, election: &Election, now: Time) -> Option<Duration> {
-        let since = election.topic.confirmed.unwrap_or(self.last_effective_sent);
-        self.is_unconfirmed.then(|| now.since(since))
-    }
-
     /// Notes that no broker has confirmed the topic's id, unless a fence warning has reported it before.
-    pub(super) fn note_unconfirmed(&self, election: &mut Election, now: Time) {
+    pub(super) fn note_unconfirmed(&self, election: &mut Election) {
         let term = self.term;
-        let unsaid = self.unconfirmed_for(election, now).filter(|_| self.stopping != Some(Why::Fenced));
+        let unsaid = self.unconfirmed.filter(|_| self.stopping != Some(Why::Fenced));
         let note = |unconfirmed| Action::Note(Note::LeaseUnconfirmed { term, unconfirmed });
         election.actions.extend(unsaid.map(note));
     }
