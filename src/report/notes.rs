@@ -138,8 +138,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             "the job stopped itself (SIGTSTP), and no terminal's shell can continue it: neli-run continued it at once",
         ),
         Note::JobStopped { signal: SIGTTIN | SIGTTOU, .. } => Event::warning(
-            "the job is stopped, because it used the terminal in the background; this candidate keeps the lead, and \
-             the job continues when neli-run is brought to the foreground (fg)",
+            "the job is stopped, because it used the terminal in the background, or was sent that signal (SIGTTIN, SIGTTOU); this candidate \
+             keeps the lead, and the job continues when neli-run is brought to the foreground (fg), or by kill -CONT",
         ),
         Note::JobStopped { pid, signal } => Event::warning(format!(
             "the job's main process is stopped ({}), and this candidate keeps the lead: the job does nothing, here or on another machine, \
@@ -581,7 +581,7 @@ fn window_skipped(sentence: String, from: String, until: String, why: &str, by: 
 // ---- parts of sentences -----------------------------------------------------------------------------------------------
 
 /// Why a process may have got a SIGKILL that neither `neli-run` nor its guard has sent.
-const FOR_LACK_OF_MEMORY: &str = "; the kernel's log names what it killed for lack of memory";
+const FOR_LACK_OF_MEMORY: &str = "; perhaps for lack of memory: then the kernel's log names it";
 
 /// How a command ended, as the continuation of a sentence.
 fn how(end: &CommandEnd) -> String {

@@ -137,7 +137,7 @@ fn sentences_about_the_outcome_of_a_run() {
     assert_eq!(
         sentences.map(|event| event.sentence().to_owned()),
         [
-            "the job was ended by SIGKILL after 1h 2m 5s (status 137); the kernel's log names what it killed for lack of memory",
+            "the job was ended by SIGKILL after 1h 2m 5s (status 137); perhaps for lack of memory: then the kernel's log names it",
             "the job was ended by SIGKILL after 2.152s (status 137)",
             "released term 42: the job has ended",
             "released term 42: a signal to neli-run; Kafka has not confirmed it, so the others may have to wait out the lease",
@@ -151,7 +151,7 @@ fn sentences_about_the_outcome_of_a_run() {
 
 #[test]
 fn the_end_of_the_guard_is_named_and_who_may_have_killed_it() {
-    let (timings, in_memory) = (timings(), "; the kernel's log names what it killed for lack of memory");
+    let (timings, in_memory) = (timings(), "; perhaps for lack of memory: then the kernel's log names it");
     for (is_killed, end, how, hint) in [
         (false, None, "", in_memory),
         (false, Some(9), " (SIGKILL)", in_memory),
