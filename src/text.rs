@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fmt::Write;
+use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use neli_kafka::names::is_invisible;
@@ -19,6 +20,12 @@ pub(crate) fn with_options_of_once(options: &str) -> String {
 /// How another candidate's roles differ, and what to do.
 pub(crate) fn roles_differ(differs: &Differs) -> String {
     differs.line("--roles", "--group")
+}
+
+/// Why a process could not be started. The system's text does not name the limit.
+pub(crate) fn why_not_started(error: &io::Error) -> String {
+    let limit = if error.kind() == io::ErrorKind::WouldBlock { " (ulimit -u, pids.max)" } else { "" };
+    format!("{}{limit}", reason(error))
 }
 
 /// A count with its noun, whose plural has an s: `1 term`, `2 terms`.

@@ -16,6 +16,7 @@ use crate::guard::message::GuardConfig;
 use crate::process::attributes::Mark;
 use crate::process::memory_files::ReleaseQueue;
 use crate::process::reap;
+use crate::text::why_not_started;
 
 /// The lease of the job, which ends at once. A guard that does not answer for so long counts as failed.
 const LEASE: Duration = Duration::from_secs(10);
@@ -29,8 +30,8 @@ pub(crate) fn trial() -> Result<(), String> {
     let failed = |step: &'static str| move |error: io::Error| format!("{step}: {error}");
     let release_queue = ReleaseQueue::new().map_err(failed("no file in memory for the guards' releases"))?;
     let guard_config = guard_config(&release_queue);
-    let mut guard =
-        GuardHandle::start(Path::new(PROGRAM), &guard_config).map_err(failed("the guard can't be started"))?;
+    let mut guard = GuardHandle::start(Path::new(PROGRAM), &guard_config)
+        .map_err(|error| format!("the guard ({PROGRAM}) can't be started: {}", why_not_started(&error)))?;
     let ran = run(&guard);
     if ran.is_err() {
         let _ = guard.kill();
@@ -54,7 +55,8 @@ fn run(guard: &GuardHandle) -> Result<(), String> {
         match guard.receive() {
             Ok(Some((Answer::Gone, _))) => return guard.send(&Order::Released { term: 0 }).map_err(gone),
             Ok(Some((Answer::NotStarted { errno, at }, _))) => {
-                return Err(format!("the job can't be started ({at:?}): {}", io::Error::from_raw_os_error(errno)));
+                let error = io::Error::from_raw_os_error(errno);
+                return Err(format!("the job can't be started ({at:?}): {}", why_not_started(&error)));
             }
             Ok(Some((Answer::Fenced { .. } | Answer::Stuck { .. }, _))) => {
                 return Err("the guard was too late for its job".to_owned());

@@ -19,7 +19,7 @@ use crate::process::ready::Ready;
 use crate::process::reap::Change;
 use crate::process::spawn::{PendingChild, Progress, SpawnSpec, spawn};
 use crate::process::system;
-use crate::text::reason;
+use crate::text::why_not_started;
 
 /// The commands that were started and not waited for yet, each with what it is.
 #[derive(Debug)]
@@ -85,8 +85,7 @@ fn end_of(child: &PendingChild, status: ExitStatus) -> Option<CommandEnd> {
 /// The end of a command that could not be started.
 #[expect(clippy::needless_pass_by_value, reason = "what `map_err` gives")]
 pub(crate) fn not_started(error: io::Error) -> CommandEnd {
-    let limit = if error.kind() == io::ErrorKind::WouldBlock { " (ulimit -u, pids.max)" } else { "" };
-    CommandEnd::NotStarted(format!("{}{limit}", reason(&error)).into())
+    CommandEnd::NotStarted(why_not_started(&error).into())
 }
 
 /// The last line is kept up to this length, in bytes.

@@ -14,7 +14,7 @@ use crate::guard::{Answer, CommandKind, GuardHandle, Order};
 use crate::report::events;
 use crate::supervise::job::{MainProcess, StartGuard};
 use crate::supervise::{MainLoop, start};
-use crate::text::reason;
+use crate::text::why_not_started;
 
 impl MainLoop {
     pub(super) fn order(&mut self, role: usize, order: &Order) {
@@ -154,7 +154,7 @@ impl MainLoop {
         let guard_config = self.job_maker.guard_config(&self.config, election, release);
         match self.reserve.lent(|| self.job_maker.start_job(guard_config, GuardHandle::begin)) {
             Ok(job) => self.nodes.roles[role].job = Some(job),
-            Err(error) => self.guard_refused(role, format!("the guard can't be started: {}", reason(&error))),
+            Err(error) => self.guard_refused(role, format!("the guard can't be started: {}", why_not_started(&error))),
         }
     }
 
@@ -178,7 +178,7 @@ impl MainLoop {
         let is_one_of_many = self.config.elections.are_many();
         let start: StartGuard = if is_one_of_many { GuardHandle::begin } else { GuardHandle::start };
         if let Err(error) = self.reserve.lent(|| job.start_guard(start)) {
-            self.guard_refused(role, format!("the guard can't be started again: {}", reason(&error)));
+            self.guard_refused(role, format!("the guard can't be started again: {}", why_not_started(&error)));
         }
     }
 

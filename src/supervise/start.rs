@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{future, io};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
 use neli_kafka::{Access, Brokers, Client, ElectionId, IfMissing, Session, Source, clock, random_bytes};
 use neli_proto::hello::Hello;
@@ -36,7 +36,7 @@ use crate::report::events;
 use crate::report::log::Logger;
 use crate::supervise::job::{self, GuardedJob, StartGuard};
 use crate::supervise::orphan_thread::OrphanThread;
-use crate::text::signal_name;
+use crate::text::{counted, signal_name, why_not_started};
 
 /// The objects that are created before Kafka's clients.
 pub(super) struct Prepared {
@@ -160,7 +160,8 @@ impl Prepared {
             let release = release_config(&config, &access, &election, None);
             let guard_config = job_maker.guard_config(&config, &election, release);
             let _within = runtime.enter();
-            Some(job_maker.start_job(guard_config, GuardHandle::start).context("the guard can't be started")?)
+            let started = job_maker.start_job(guard_config, GuardHandle::start);
+            Some(started.map_err(|error| anyhow!("the guard can't be started: {}", why_not_started(&error)))?)
         } else {
             None
         };
@@ -186,8 +187,9 @@ fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
             roles.most = Some(most);
             let needed = limits::open_files_of_roles(wanted, more_files);
             config.warnings.push(format!(
-                "{limit} open files (ulimit -n, LimitNOFILE=) are enough to lead {most} roles, so this process leads no more, as with \
-                 --max-roles {most}; {wanted} roles need {needed}"
+                "{limit} open files (ulimit -n, LimitNOFILE=) are enough to lead {}, so this process leads no more, as with \
+                 --max-roles {most}; {wanted} roles need {needed}",
+                counted(most, "role")
             ));
         }
         Some(_) | None => {}
