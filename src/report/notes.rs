@@ -20,7 +20,7 @@ use crate::calendar::is_start;
 use crate::report::election::{because, standing_by, waiting};
 use crate::report::events;
 use crate::report::log::{Event, Level};
-use crate::text::{reason, roles_differ, signal_name, spoken, timestamp, to_the_second, with_options_of_once};
+use crate::text::{roles_differ, signal_name, spoken, timestamp, to_the_second, why_not_started, with_options_of_once};
 
 /// What is known beside a note.
 #[derive(Clone, Copy, Debug)]
@@ -186,10 +186,14 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             "the run's outcome is not recorded yet ({error}): this candidate keeps the lead until it is, and \
              writes the outcome into its release as well"
         )),
-        Note::NotStarted { errno } => {
-            let command = moment.command.to_string_lossy();
-            let error = io::Error::from_raw_os_error(*errno);
-            Event::error(format!("{command}: can't be started: {}; this counts as a failed run", reason(&error)))
+        Note::NotStarted { errno, counts } => {
+            let (command, error) = (moment.command.to_string_lossy(), io::Error::from_raw_os_error(*errno));
+            let effect = if *counts {
+                "this counts as a failed run"
+            } else {
+                "no run is recorded, and this candidate releases: another may run the job, or this one later"
+            };
+            Event::error(format!("{command}: can't be started: {}; {effect}", why_not_started(&error)))
         }
         Note::OnceDiffers { name, theirs, ours } => Event::warning(format!(
             "{} was started {}, and this candidate {}: give all candidates the same, or the job may run more than once",
@@ -590,11 +594,11 @@ fn how(end: &CommandEnd) -> String {
         CommandEnd::Exited(status) => format!("exited with status {status}"),
         CommandEnd::NoTime => "was not started, because the lease was about to end".to_owned(),
         CommandEnd::NotStarted(error) => format!("could not be started: {error}"),
+        CommandEnd::Replaced => "was killed, because 8 run at once at most".to_owned(),
         CommandEnd::Signaled(signal) => format!("was ended by {}", signal_name(*signal)),
         CommandEnd::TimedOut => "took too long and was killed".to_owned(),
         CommandEnd::Unanswered => "took too long, and the guard did not report its end".to_owned(),
     }
-        CommandEnd::Replaced => "was killed, because 8 run at once at most".to_owned(),
 }
 
 fn somebody(name: Option<&str>) -> &str {

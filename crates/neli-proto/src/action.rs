@@ -86,6 +86,8 @@ pub struct EndedRun {
     pub attempt: u32,
     /// How it ended.
     pub status: JobStatus,
+    /// Whether its main process was alive: otherwise no instruction of COMMAND ran.
+    pub(crate) started: bool,
     /// For how long its main process was alive.
     pub ran: Duration,
     /// Whether it ended without a stop signal.

@@ -126,8 +126,8 @@ pub enum Note {
         attempt: u32,
         window: Option<Span>,
     },
-    /// COMMAND could not be started.
-    NotStarted { errno: i32 },
+    /// COMMAND could not be started. `counts`: as a failed run; one whose outcome is recorded does not.
+    NotStarted { errno: i32, counts: bool },
     /// The run is over, and another one follows.
     Restarting {
         term: Offset,

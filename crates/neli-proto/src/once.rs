@@ -61,6 +61,8 @@ pub(crate) struct Once {
     unacknowledged_since: Option<Time>,
     /// How many leads in a row were given up because an answer about facts did not come in time.
     late_answers: u32,
+    /// How many of this candidate's runs could not be started.
+    not_started: u32,
     /// Why the candidate is to stand down, and whether for good.
     stands_down: Option<(Why, bool)>,
     actions: VecDeque<Action>,
@@ -281,11 +283,18 @@ impl Once {
         }
     }
 
-    /// Handles that the job's run of this number ended by itself, and no process of it is left (K3).
+    /// Handles that the job's run of this number ended by itself, and no process of it is left (K3). One that could not be started has no
+    /// outcome, since another machine may be able to run the job. As often as a run that fails is repeated, this candidate tries again.
     pub(crate) fn run_ended(&mut self, number: u32, run: EndedRun) {
         let Phase::Running { fact } = &self.phase else { return };
         if fact.seq != number {
             return;
+        }
+        if !run.started {
+            self.not_started += 1;
+            let again = self.scheduled.is_some() || self.not_started <= self.policy.retries;
+            self.phase = Phase::StandingBy;
+            return self.stand_down(if again { Why::Failed } else { Why::Exited }, !again);
         }
         let status = run.status.code();
         let outcome = if status == 0 { Outcome::Done } else { Outcome::Failed };

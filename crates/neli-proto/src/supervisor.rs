@@ -309,8 +309,8 @@ impl Supervisor {
 
     /// The present or the last run, if its main process has ended or could not be started.
     pub(crate) fn ended_run(&self, by_itself: bool) -> Option<EndedRun> {
-        let Run { number, attempt, ran, status, .. } = self.run;
-        Some(EndedRun { number, attempt, status: status?, ran, by_itself, window: self.window })
+        let Run { number, attempt, started, ran, status, .. } = self.run;
+        Some(EndedRun { number, attempt, status: status?, started, ran, by_itself, window: self.window })
     }
 
     /// Whether a process of the run of this number may be alive.

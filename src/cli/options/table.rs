@@ -202,8 +202,9 @@ const JOB: &[Opt] = &in_section(
                --schedule.",
             ),
         Opt::new("retries", "Number of runs after a failed run of the key").value("N").default("0").more(
-            "Counted on all machines together. When none is left, each candidate exits with the recorded status. \
-               Only with --once or --window.",
+            "Counted on all machines together. When none is left, each candidate exits with the recorded status. A run \
+               that could not be started is not counted, but each candidate repeats it no more often. Only with --once \
+               or --window.",
         ),
         Opt::new("done-status", "Exit status if the key is already done")
             .value("N")

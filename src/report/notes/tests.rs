@@ -271,7 +271,7 @@ fn the_fields_have_the_names_and_the_order_that_scripts_read() {
             r#""from":"2026-01-31T02:00:00Z","until":"2026-01-31T03:00:00Z","why":"no-run""#,
         ),
         (
-            Note::NotStarted { errno: 2 },
+            Note::NotStarted { errno: 2, counts: true },
             "error",
             "error",
             r#""message":"./job: can't be started: no such file or directory; this counts as a failed run""#,

@@ -49,6 +49,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_key_that_is_done")],
     },
     Mutant {
+        name: "UnstartedHasFailed",
+        breaks: "once: a run that could not be started is recorded as failed, and no other machine runs the key",
+        edits: &[edit("if ‹!run.started› {", "false")],
+        noticed_by: &[Node("once::a_run_that_could_not_be_started_is_none", "no outcome")],
+    },
+    Mutant {
         name: "UnrecordedTakenForRecorded",
         breaks: "once: an outcome that was not acknowledged within the lease counts as recorded",
         edits: &[edit("self.ask(‹unrecorded›);", "None")],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use neli_proto::candidate;
 use neli_proto::fact::{Fact, Facts, Outcome, Place};
-use neli_proto::guard::{Answer, Order, SeenEnd};
+use neli_proto::guard::{Answer, Order, SeenEnd, Step};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, FactsEvent, Node};
@@ -332,6 +332,57 @@ fn a_failed_runner_stands_by_again_while_retries_are_left() {
         assert!(asked(&mut host).releases.is_some());
         host.reads_what_it_sent();
         assert_eq!(exits(&host.actions()), Vec::from_iter(ending));
+    }
+}
+
+/// Ends the ordered run: the job can't be executed.
+pub(crate) fn can_not_start(host: &mut Host) -> Asked {
+    host.answers(Answer::NotStarted { errno: 11, at: Step::Fork });
+    asked(host)
+}
+
+/// COMMAND was executed, and may have done something before it was killed.
+#[test]
+fn a_run_that_was_killed_because_nothing_could_watch_it_has_failed() {
+    let (mut host, id) = leading(0);
+    read(&mut host, id, Facts::default());
+    let (id, _) = asked(&mut host).appended.unwrap();
+    facts(&mut host, FactsEvent::Appended { id });
+    host.answers(Answer::StartedUnseen { pid: 7 });
+    host.ends(JobStatus::Signaled(9));
+    let (_, fact) = asked(&mut host).appended.unwrap();
+    assert_eq!((fact.outcome, fact.exit), (Outcome::Failed, Some(126)));
+}
+
+/// No instruction of it ran, so nothing is recorded, and any candidate may run the key. It tries as often as it would run a job that fails.
+#[test]
+fn a_run_that_could_not_be_started_is_none() {
+    let (mut host, id) = leading(1);
+    read(&mut host, id, Facts::default());
+    let (mut id, begun) = asked(&mut host).appended.unwrap();
+    for (why, ending) in [("failed", None), ("exited", Some(Ending::Job(JobStatus::Exited(126))))] {
+        facts(&mut host, FactsEvent::Appended { id });
+        assert!(asked(&mut host).spawns);
+        let ended = can_not_start(&mut host);
+        assert!(ended.appended.is_none(), "no outcome: {ended:?}");
+        let Some(Record { body: Body::Release { once, why: said, .. }, .. }) = ended.releases else {
+            panic!("{ended:?}")
+        };
+        assert_eq!((once, said.as_deref()), (None, Some(why)), "no release reports the run");
+        let released_at = host.now;
+        host.reads_what_it_sent();
+        assert_eq!(exits(&host.actions()), Vec::from_iter(ending));
+        if ending.is_none() {
+            read(&mut host, ended.read.unwrap(), attempted(begun.clone()));
+            host.claims();
+            assert!(host.now >= released_at + Duration::from_millis(500), "after the back-off");
+            host.reads_what_it_sent();
+            let asked_again = asked(&mut host).read.unwrap();
+            read(&mut host, asked_again, attempted(begun.clone()));
+            let (next, fact) = asked(&mut host).appended.unwrap();
+            assert_eq!(fact.attempt, 1, "the attempt does not count");
+            id = next;
+        }
     }
 }
 

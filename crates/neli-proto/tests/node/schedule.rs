@@ -13,7 +13,7 @@ use neli_proto::schedule::CatchUp;
 use neli_proto::supervisor::{Ending, JobStatus};
 
 use crate::host::{Host, LEASE, TERM, exits};
-use crate::once::{Asked, asked, facts, listening_for, read};
+use crate::once::{Asked, asked, can_not_start, facts, listening_for, read};
 use crate::windows::{attempted, done, span, window};
 
 /// A leader that reads these facts while its clock is in this window.
@@ -114,6 +114,24 @@ fn each_window_has_its_run_under_one_lead_and_a_failure_ends_nothing() {
     }
     host.pass(LEASE / 5);
     assert!(host.node.leads().is_some());
+}
+
+/// The lead goes to a candidate that may be able to run it: nothing is recorded but that the run was to begin.
+#[test]
+fn a_window_whose_run_could_not_be_started_is_left_to_the_next_lead() {
+    let (mut host, first) = leads(5, done(4));
+    let (id, begun) = first.appended.unwrap();
+    facts(&mut host, FactsEvent::Appended { id });
+    assert!(asked(&mut host).spawns);
+    let ended = can_not_start(&mut host);
+    assert!(ended.appended.is_none(), "no outcome: {ended:?}");
+    let Some(Record { body: Body::Release { once, why, .. }, .. }) = ended.releases else { panic!("{ended:?}") };
+    assert_eq!((once, why.as_deref()), (None, Some("failed")));
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), []);
+    let found = Facts { attempt: Some(begun), ..done(4) };
+    let (mut next, first) = leads(5, found);
+    starts(&mut next, first, 5);
 }
 
 #[test]

@@ -382,7 +382,7 @@ fn shown_note(note: Note) -> String {
         Note::JobStopped { signal: 20, .. } => "says: the job was continued, since nobody else could".to_owned(),
         Note::JobStopped { signal: 21, .. } => "says: the job wants the terminal, and is in the background".to_owned(),
         Note::JobStopped { pid, signal } => format!("says: the job, pid {pid:?}, is stopped by signal {signal}"),
-        Note::NotStarted { errno } => format!("says: the job could not be started, errno {errno}"),
+        Note::NotStarted { errno, counts: _ } => format!("says: the job could not be started, errno {errno}"),
         Note::Restarting { attempt, delay, .. } => format!("says: attempt {attempt} follows in {}", shown(delay)),
         Note::Settling { delay, .. } => format!("says: the job starts in {}", shown(delay)),
         Note::StartedUnseen => "says: the job runs, and no descriptor is left to watch it by".to_owned(),
