@@ -55,6 +55,8 @@ pub struct Session {
     is_judging: bool,
     /// When the question could not be asked for lack of a thread, if so.
     no_thread_at: Option<Time>,
+    /// When a reader could not be started for lack of a thread, if so.
+    no_reader_at: Option<Time>,
     /// The member of the group, which stands for all roles; none while this process is not in the group.
     member: Option<Member>,
     /// The number of members so far, which is the number of the last one.
@@ -103,6 +105,7 @@ impl Session {
             unjudged: BTreeMap::new(),
             is_judging: false,
             no_thread_at: None,
+            no_reader_at: None,
             member: None,
             members: 0,
             leaving_members: 0,
@@ -309,9 +312,23 @@ impl Session {
 
     /// Does what the router wants of the readers, and reports its events.
     fn follow_router(&mut self) {
-        if let Err(error) = self.readers.follow(&mut self.router) {
-            let error = format!("the journal can't be read: {}", reason(&error));
-            self.outputs.push_back(SessionEvent::Refused { role: None, error });
+        match self.readers.follow(&mut self.router) {
+            Ok(()) => self.no_reader_at = None,
+            // Each event of another reader is followed by another attempt. The other roles lead on.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.readers.is_any() => {
+                if self.no_reader_at.replace(clock::now()).is_none() {
+                    let warning = format!(
+                        "a role's journal can't be read for lack of a thread (ulimit -u, pids.max): {}; it is tried again, and until then \
+                         this process claims no such role",
+                        reason(&error)
+                    );
+                    self.outputs.push_back(SessionEvent::Warning(warning));
+                }
+            }
+            Err(error) => {
+                let error = format!("the journal can't be read: {}", reason(&error));
+                self.outputs.push_back(SessionEvent::Refused { role: None, error });
+            }
         }
         self.outputs.extend(std::iter::from_fn(|| self.router.poll()));
     }

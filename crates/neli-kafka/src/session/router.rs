@@ -11,9 +11,9 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
 use std::ops::Range;
 use std::time::Duration;
+use std::{io, mem};
 
 use neli_proto::kafka::Event;
 use neli_proto::listener::CutSigns;
@@ -546,7 +546,7 @@ impl Router {
     }
 
     fn unfollow(&mut self, role: u32) {
-        let Some(reading) = std::mem::take(self.place_mut(role)).reading else { return };
+        let Some(reading) = mem::take(self.place_mut(role)).reading else { return };
         self.eager.remove(&role);
         if let Some(partition) = self.partition_of(role)
             && self.live != Some(reading)
@@ -578,22 +578,33 @@ impl KafkaReaders {
     ///
     /// # Errors
     ///
-    /// A reader can't be started: the machine has no thread to spare.
+    /// A reader can't be started: the machine has no thread to spare. The next call tries again, and gives it its orders.
     pub fn follow(&mut self, router: &mut Router) -> io::Result<()> {
         self.by_reading.retain(|reading, _| router.has(*reading));
+        let mut started = Ok(());
         for reading in router.readings() {
             if let Entry::Vacant(entry) = self.by_reading.entry(reading) {
                 let source = Source { only: router.only(reading), ..self.source.clone() };
-                entry.insert(Reader::start(source, reading, self.event_sender.clone())?);
+                match Reader::start(source, reading, self.event_sender.clone()) {
+                    Ok(reader) => drop(entry.insert(reader)),
+                    Err(error) => started = Err(error),
+                }
             }
         }
-        for (reading, order) in router.orders.drain(..) {
-            // One that has ended needs nothing any more.
+        for (reading, order) in mem::take(&mut router.orders) {
             if let Some(reader) = self.by_reading.get(&reading) {
                 reader.order(order);
+            } else if router.has(reading) {
+                router.orders.push_back((reading, order));
             }
+            // One that has ended needs nothing any more.
         }
-        Ok(())
+        started
+    }
+
+    /// Whether there is one, so that events come.
+    pub fn is_any(&self) -> bool {
+        !self.by_reading.is_empty()
     }
 }
 
