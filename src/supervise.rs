@@ -146,6 +146,7 @@ impl MainLoop {
             broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
             earlier_children,
             broker_session: None,
+            guards_lacked_at: None,
             has_warned_of_processor_time: false,
             has_warned_of_refused_waits: false,
             is_unfinished: false,
@@ -429,6 +430,8 @@ struct MainLoop {
     earlier_children: Vec<Pid>,
     /// The time without a heartbeat after which a broker counts as dead; set when the lease was compared with it.
     broker_session: Option<Duration>,
+    /// When it was last said that a guard could not be started for now.
+    guards_lacked_at: Option<Time>,
     has_warned_of_processor_time: bool,
     has_warned_of_refused_waits: bool,
     /// Whether there may be more signals, answers of guards, or children that have ended, than one turn handles.

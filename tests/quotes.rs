@@ -11,7 +11,7 @@ use neli_run::cli::{self, validate};
 const QUOTING: &str = "docs/troubleshooting.md";
 
 /// Messages that say what they need, so the page has no row for them.
-const SAY_WHAT_TO_DO: [&str; 83] = [
+const SAY_WHAT_TO_DO: [&str; 84] = [
     "Kafka does not answer: …",
     "Kafka has not answered for …",
     "it is unknown who leads: …",
@@ -23,6 +23,7 @@ const SAY_WHAT_TO_DO: [&str; 83] = [
     "…; that candidate may have left: …",
     "…; until the group takes …",
     "too short for the unclean death of a broker: …",
+    "role …: …; until one can be, …",
     "heartbeats came back from Kafka, but no broker had confirmed …",
     "fenced too late, …",
     "superseded: … leads…, though term …",

@@ -2,12 +2,14 @@
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
+use std::time::Duration;
 use std::{io, mem};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, clock};
 use neli_proto::guard::{AwaitedGuard, Wait};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
+use nix::libc;
 use nix::unistd::Pid;
 
 use crate::guard::{Answer, CommandKind, GuardHandle, Order};
@@ -15,6 +17,9 @@ use crate::report::events;
 use crate::supervise::job::{MainProcess, StartGuard};
 use crate::supervise::{MainLoop, start};
 use crate::text::why_not_started;
+
+/// How often a lack of guards is said, which may concern many roles.
+const REMINDED_EVERY: Duration = Duration::from_secs(30);
 
 impl MainLoop {
     pub(super) fn order(&mut self, role: usize, order: &Order) {
@@ -154,7 +159,7 @@ impl MainLoop {
         let guard_config = self.job_maker.guard_config(&self.config, election, release);
         match self.reserve.lent(|| self.job_maker.start_job(guard_config, GuardHandle::begin)) {
             Ok(job) => self.nodes.roles[role].job = Some(job),
-            Err(error) => self.guard_refused(role, format!("the guard can't be started: {}", why_not_started(&error))),
+            Err(error) => self.guard_refused(role, "the guard can't be started", &error),
         }
     }
 
@@ -173,19 +178,41 @@ impl MainLoop {
     }
 
     pub(super) fn start_guard(&mut self, role: usize) {
-        let Some(job) = &mut self.nodes.roles[role].job else { return };
+        let of_role = &mut self.nodes.roles[role];
+        let Some(job) = &mut of_role.job else {
+            // One that could not be started before, unless it waits for its turn.
+            if of_role.awaited_guard.is_none() {
+                self.start_first_guard(role);
+            }
+            return;
+        };
         // Several guards may have died together. Waiting for the exec of each would delay the other roles' heartbeats.
         let is_one_of_many = self.config.elections.are_many();
         let start: StartGuard = if is_one_of_many { GuardHandle::begin } else { GuardHandle::start };
         if let Err(error) = self.reserve.lent(|| job.start_guard(start)) {
-            self.guard_refused(role, format!("the guard can't be started again: {}", why_not_started(&error)));
+            self.guard_refused(role, "the guard can't be started again", &error);
         }
     }
 
     /// Without a guard no job can run here. The process exits after it has released its terms, so that another candidate takes over at
-    /// once, and so that this one can be started again when there are descriptors and memory.
-    fn guard_refused(&mut self, role: usize, error: String) {
-        self.job_event(role, Event::GuardNotStarted);
-        self.nodes.tell_all(&node::Event::Refused(error.into()));
+    /// once, and so that this one can be started again when there are descriptors and memory. One that may lead other roles lives on, and
+    /// tries again.
+    fn guard_refused(&mut self, role: usize, what: &str, error: &io::Error) {
+        self.guard_starts.remove(role);
+        let is_shortage =
+            matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM));
+        let again = is_shortage && self.config.elections.are_many();
+        self.job_event(role, Event::GuardNotStarted { again });
+        let error = format!("{what}: {}", why_not_started(error));
+        if !again {
+            self.nodes.tell_all(&node::Event::Refused(error.into()));
+        } else if self.guards_lacked_at.is_none_or(|at| clock::now() >= at + REMINDED_EVERY) {
+            self.guards_lacked_at = Some(clock::now());
+            self.logger.warn(format!(
+                "role {}: {error}; until one can be, which is tried each 5s, this process does not lead the role: raise the limit, or lead \
+                 fewer roles (--max-roles)",
+                self.nodes.roles[role].election.label()
+            ));
+        }
     }
 }

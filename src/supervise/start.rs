@@ -176,8 +176,8 @@ impl Prepared {
     }
 }
 
-/// Limits the number of roles that this process leads by the number of files that it may open, and warns of that. A process that could start
-/// no guard for one role more would end, and so would the jobs of all its roles.
+/// Limits the number of roles that this process leads by the number of files that it may open, and warns of that. Without
+/// the limit it would take roles for which it can start no guard.
 fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
     let Some(roles) = &mut config.roles else { return };
     let count = config.elections.roles.end;

@@ -156,7 +156,7 @@ impl Run {
 /// When a dead guard is replaced: at once, but with a growing delay if guards die repeatedly. And whether a claim would be in vain meanwhile.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 struct NextGuard {
-    /// The number of guards that died in a row, each soon after its start.
+    /// The number of guards in a row that died soon after their start, or could not be started.
     deaths: u32,
     /// When the last of them was started.
     started: Option<Time>,
@@ -178,6 +178,17 @@ impl NextGuard {
     const LONGEST_DELAY: Duration = Duration::from_secs(5);
 
     fn died(&mut self, now: Time) {
+        self.start_again(now);
+        (self.is_doubtful, self.is_ready, self.is_killed) = (!self.is_ready, false, false);
+    }
+
+    /// It could not be started for now. The next one may fail as well until it is set up.
+    fn not_started(&mut self, now: Time) {
+        self.start_again(now);
+        (self.is_doubtful, self.is_ready) = (true, false);
+    }
+
+    fn start_again(&mut self, now: Time) {
         if self.started.is_none_or(|at| now.since(at) >= Self::LONG_LIFE) {
             self.deaths = 0;
         }
@@ -185,7 +196,6 @@ impl NextGuard {
         let delay = doublings.map(|count| Self::FIRST_DELAY.saturating_mul(2_u32.saturating_pow(count)));
         self.due = Some(now + delay.unwrap_or_default().min(Self::LONGEST_DELAY));
         self.deaths = self.deaths.saturating_add(1);
-        (self.is_doubtful, self.is_ready, self.is_killed) = (!self.is_ready, false, false);
     }
 
     fn is_set_up(&mut self) {
@@ -269,7 +279,7 @@ impl Supervisor {
                 self.stop_looking();
                 self.guard_died(now);
             }
-            Event::GuardNotStarted => self.guard_not_started(),
+            Event::GuardNotStarted { again } => self.guard_not_started(now, again),
             Event::GuardStuck { pids, are_all } => self.stuck(Note::GuardStuck { pids, are_all }),
             Event::HealthEnded { id, end, last_line } => {
                 if let Some(health) = &mut self.health {
@@ -356,8 +366,8 @@ pub enum Event {
     /// The guard is dead: the kernel says so, even if its tracer keeps this process from waiting for it. Its tree belongs to this process
     /// now.
     GuardDied,
-    /// No guard could be started, and there will be none.
-    GuardNotStarted,
+    /// No guard could be started. `again`: only for now, so that another attempt follows; otherwise there will be none.
+    GuardNotStarted { again: bool },
     /// The health command of this number has ended. The last line of its output may be empty.
     HealthEnded { id: u32, end: CommandEnd, last_line: Box<str> },
     /// The guard did not answer, was sent SIGKILL a lease ago, and has not ended. These processes of its job are alive, as far as they can be

@@ -111,7 +111,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RunWithoutGuardAwaited",
         breaks: "The supervisor waits for the end of a run whose guard could not be started, and its term is not released",
-        edits: &[edit("if is_ordered && ‹!self.run.started› {", "false")],
+        edits: &[edit("if is_ordered && ‹!self.run.started› || again", "false")],
         noticed_by: &[
             Node(
                 "no_guard::a_run_that_no_guard_received_has_never_begun",

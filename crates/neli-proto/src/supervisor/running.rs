@@ -363,12 +363,16 @@ impl Supervisor {
         self.look_after_health(now);
     }
 
-    /// Handles that there is no guard, so that a run which was ordered since the last one's end has not begun.
-    pub(super) fn guard_not_started(&mut self) {
+    /// Handles that there is no guard, so that a run which was ordered since the last one's end has not begun. A term is not kept for a guard
+    /// that may never start.
+    pub(super) fn guard_not_started(&mut self, now: Time, again: bool) {
         self.watch = None;
         let is_ordered = matches!(self.job, Job::Ordered | Job::Stopping { main: None, .. });
-        if is_ordered && !self.run.started {
+        if is_ordered && !self.run.started || again && self.job.is_between_runs() {
             self.end_term(Why::GuardDied);
+        }
+        if again {
+            self.next_guard.not_started(now);
         }
     }
 

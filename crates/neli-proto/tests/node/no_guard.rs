@@ -15,7 +15,7 @@ const WHY: &str = "the guard can't be started: Too many open files (os error 24)
 
 /// Reports the failure as the process does.
 fn no_guard(host: &mut Host) -> Vec<Action> {
-    host.job(supervisor::Event::GuardNotStarted);
+    host.job(supervisor::Event::GuardNotStarted { again: false });
     host.happens(Event::Refused(WHY.into()));
     host.actions()
 }
@@ -36,6 +36,49 @@ fn the_term_of_a_dead_guard_is_released_before_the_end() {
     assert_eq!((refusals(&actions), exits(&actions)), (vec![Refusal::Said(WHY.into())], vec![]));
     host.reads_what_it_sent();
     assert_eq!(exits(&host.actions()), [Ending::Refused]);
+}
+
+/// One role of many lacks a guard for the moment: nothing is claimed until one is set up, and the attempts come ever later.
+#[test]
+fn a_guard_that_could_not_be_started_for_now_is_started_later() {
+    let mut host = Host::listening(&[]);
+    host.job(supervisor::Event::GuardDied);
+    assert!(host.actions().contains(&Action::StartGuard));
+    let mut waited = Vec::new();
+    for _ in 0..8 {
+        host.job(supervisor::Event::GuardNotStarted { again: true });
+        host.answered();
+        let failed_at = host.now;
+        loop {
+            let actions = host.actions();
+            assert!(!actions.iter().any(|action| sends(action, "claim")) && exits(&actions).is_empty(), "{actions:?}");
+            if actions.contains(&Action::StartGuard) {
+                break;
+            }
+            host.pass_until_due();
+        }
+        waited.push(host.now.since(failed_at).as_millis());
+    }
+    assert_eq!(waited, [100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]);
+    host.answers(Answer::Ready);
+    assert!(host.actions().iter().any(|action| sends(action, "claim")));
+}
+
+/// Without a guard nobody would release the term if this process died.
+#[test]
+fn a_term_is_not_kept_while_no_guard_can_be_started() {
+    let mut host = Host::listening(&[]);
+    let mut settings = Host::settings(host.now, &[], true);
+    settings.job.settle = Duration::from_secs(60);
+    host.node = Node::new(host.now, settings, Random::from_seed(1));
+    let mut host = host.listened();
+    host.answered();
+    host.claims();
+    host.reads_what_it_sent();
+    host.actions();
+    host.job(supervisor::Event::GuardNotStarted { again: true });
+    let actions = host.actions();
+    assert!(actions.iter().any(|action| sends(action, "release")) && exits(&actions).is_empty(), "{actions:?}");
 }
 
 /// No other message without a term is sent to the log, so it is not taken for one of term 1.

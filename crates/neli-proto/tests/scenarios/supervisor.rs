@@ -156,7 +156,7 @@ impl Scenario {
             "abandoned" | "healthy" | "unhealthy" => Self::health_ended(words),
             "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
             "guard-died" => Event::GuardDied,
-            "guard-not-started" => Event::GuardNotStarted,
+            "guard-not-started" => Event::GuardNotStarted { again: words.says("again") },
             "job-stopped" => Event::JobStopped {
                 signal: words.number(1),
                 foreground: words.value("foreground").map_or(Foreground::Elsewhere, foreground),

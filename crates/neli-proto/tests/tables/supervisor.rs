@@ -41,7 +41,7 @@ const STATES: [State<Fixture>; 7] = [
 ];
 
 /// The events.
-const EVENTS: [Happening<Fixture>; 30] = [
+const EVENTS: [Happening<Fixture>; 31] = [
     ("candidate: run", |fixture| fixture.lead(WantedState::Run)),
     ("candidate: run, with `--once`", |fixture| fixture.lead(WantedState::Hold { waits: false })),
     ("node: the job may run", |fixture| fixture.want(WantedState::RunOnce { id: 1, window: None, attempt: 1 })),
@@ -70,7 +70,8 @@ const EVENTS: [Happening<Fixture>; 30] = [
         fixture.supervisor.handle_timeout(fixture.now);
     }),
     ("the guard died", |fixture| fixture.handle(Event::GuardDied)),
-    ("no guard could be started", |fixture| fixture.handle(Event::GuardNotStarted)),
+    ("no guard could be started", |fixture| fixture.handle(Event::GuardNotStarted { again: false })),
+    ("no guard could be started now", |fixture| fixture.handle(Event::GuardNotStarted { again: true })),
     ("what a dead guard left is gone", |fixture| fixture.handle(Event::OrphansGone(fixture.seen_end()))),
     ("the timeout is due", |fixture| {
         fixture.now = fixture.supervisor.poll_timeout().unwrap_or(fixture.now);
