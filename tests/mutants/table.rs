@@ -164,6 +164,12 @@ const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_claim_that_comes_back_late")],
     },
     Mutant {
+        name: "LateReleaseSeesAll",
+        breaks: "R6, L4: a release that is void, since another candidate has claimed, says that its term was current behind that claim",
+        edits: &[edit("self.end.void_seen.unwrap_or(election.listener.last())", "election.listener.last()")],
+        noticed_by: &[Model("a_late_end_of_a_superseded_leader"), Scenarios],
+    },
+    Mutant {
         name: "LeaseFromReceipt",
         breaks: "R3: the lease runs from the receipt of the echo",
         edits: &[

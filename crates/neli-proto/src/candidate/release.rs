@@ -58,9 +58,9 @@ pub(super) struct End {
     pub(super) late: Option<Duration>,
     /// The run that the release reports.
     pub(super) once: Option<KeyedRun>,
-    /// `--overlap`: the term of the candidate that claimed while the job continued. Then the release is void, and reports that no process of
-    /// the job is left.
-    pub(super) overlapped_by: Option<Offset>,
+    /// If another term is current, so that the release is void and only reports that no process of the job is left: the last record at
+    /// which its own term was known to be current.
+    pub(super) void_seen: Option<Offset>,
 }
 
 /// The proof that no process runs under a term and none will. A release needs it (R6).
@@ -102,9 +102,9 @@ impl Releasing {
         self.again_at.map_or(self.gives_up_at, |again| again.min(self.gives_up_at))
     }
 
-    /// Whether it may be sent again: a second release is void, but it must be one of the current term, unless the term was overlapped.
+    /// Whether it may be sent again: a second release is void, but it must be one of the current term, unless the first was void too.
     pub(super) fn may_be_sent(&self, election: &Election) -> bool {
-        election.is_current(self.term) || self.end.overlapped_by.is_some()
+        election.is_current(self.term) || self.end.void_seen.is_some()
     }
 
     pub(super) fn send(&mut self, election: &mut Election) {
@@ -112,8 +112,7 @@ impl Releasing {
         self.again_at = None;
         let release = Body::Release {
             term: self.term,
-            // The term was current up to the claim that overlapped it.
-            seen: self.end.overlapped_by.map_or(election.listener.last(), |by| by - 1),
+            seen: self.end.void_seen.unwrap_or(election.listener.last()),
             why: Some(self.why.as_str().into()),
             exit: self.end.exit,
             late_ms: self.end.late.map(millis_rounded_up),

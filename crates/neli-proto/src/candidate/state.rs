@@ -59,8 +59,8 @@ pub(super) struct Fenced {
     pub(super) stood_down: Option<Why>,
     pub(super) lease_end: Time,
     pub(super) loss: Loss,
-    /// `--overlap`: the term by whose claim this one was overlapped, before its lease ended.
-    pub(super) overlapped_by: Option<Offset>,
+    /// `--overlap`: whether another candidate's claim overlapped this term before its lease ended.
+    pub(super) is_overlapped: bool,
 }
 
 impl State {
@@ -212,14 +212,14 @@ impl Candidate {
 
     /// R5: a lease that has ended is not taken up again.
     pub(super) fn become_fenced(&mut self, why: Why, loss: Loss) {
-        let (wanted, stood_down, lease_end, overlapped_by) = if let State::Leading(leading) = &self.state {
-            (leading.wants(), leading.stands_down_for(), leading.lease_end, None)
-        } else if let State::Overlapped(Overlapped { wanted, by_term, why, lease_end, .. }) = &self.state {
-            (*wanted, Some(*why), *lease_end, Some(*by_term))
+        let (wanted, stood_down, lease_end, is_overlapped) = if let State::Leading(leading) = &self.state {
+            (leading.wants(), leading.stands_down_for(), leading.lease_end, false)
+        } else if let State::Overlapped(Overlapped { wanted, why, lease_end, .. }) = &self.state {
+            (*wanted, Some(*why), *lease_end, true)
         } else {
             return;
         };
-        self.state = State::Fenced(Fenced { wanted, why, stood_down, lease_end, loss, overlapped_by });
+        self.state = State::Fenced(Fenced { wanted, why, stood_down, lease_end, loss, is_overlapped });
     }
 
     // ---- releases -----------------------------------------------------------------------------------------------------
@@ -232,13 +232,14 @@ impl Candidate {
     /// Handles that no process is left of the job of the term that is held: releases the term, if it is still ours.
     pub(super) fn release_job(&mut self, now: Time, job_end: JobEnd) {
         let lease = self.election.timings.lease;
-        let (why, stood_down, held_until, overlapped_by) = if let State::Leading(leading) = &self.state {
+        let Some(wanted) = self.state.wants() else { return };
+        let (why, stood_down, held_until, is_overlapped) = if let State::Leading(leading) = &self.state {
             // R7: the term is held until one lease after the last effective record was sent.
-            (leading.stands_down_for().unwrap_or(job_end.why), None, leading.last_effective_sent + lease, None)
-        } else if let State::Overlapped(Overlapped { why, by_term, lease_end, .. }) = &self.state {
-            (*why, None, *lease_end, Some(*by_term))
-        } else if let State::Fenced(Fenced { why, stood_down, lease_end, overlapped_by, .. }) = &self.state {
-            (*why, *stood_down, *lease_end, *overlapped_by)
+            (leading.stands_down_for().unwrap_or(job_end.why), None, leading.last_effective_sent + lease, false)
+        } else if let State::Overlapped(Overlapped { why, lease_end, .. }) = &self.state {
+            (*why, None, *lease_end, true)
+        } else if let State::Fenced(Fenced { why, stood_down, lease_end, is_overlapped, .. }) = &self.state {
+            (*why, *stood_down, *lease_end, *is_overlapped)
         } else {
             return;
         };
@@ -256,20 +257,23 @@ impl Candidate {
         election.back_off(back_off);
         election.has_lost_lead = why.is_of_this_machine() || stood_down.is_some_and(Why::is_of_this_machine);
         // A leader that was overlapped has let another candidate lead.
-        let reasons = [Some(why), stood_down].into_iter().flatten().filter(|_| overlapped_by.is_none());
+        let reasons = [Some(why), stood_down].into_iter().flatten().filter(|_| !is_overlapped);
         if let Some(span) = reasons.filter_map(|why| cool_off(why, lease)).max() {
             election.cool_off_for(now, span);
         }
         // R6: a release is written only while the term is current in this candidate's view. After a cut the view is of another history, in
         // which the term's number may belong to another candidate.
-        let is_current = (election.is_current(proof.term()) || overlapped_by.is_some()) && !is_cut;
+        let is_current = (election.is_current(proof.term()) || is_overlapped) && !is_cut;
+        // L4: a reader that begins behind the other's claim must not take the term for the current one, so a void release has as `seen` the
+        // last record at which it was.
+        let void_seen = Some(wanted.grant.seen);
         if is_current {
-            let end = End { exit, late, once, overlapped_by };
+            let end = End { exit, late, once, void_seen: void_seen.filter(|_| is_overlapped) };
             self.become_releasing(now, NothingRuns::NothingLeft(proof), why, end, held_until);
             return;
         }
         if late.is_some() && !is_cut && election.superseded(proof.term()).is_some() {
-            let end = End { exit, late, once: None, overlapped_by: None };
+            let end = End { exit, late, once: None, void_seen };
             // Sent once, without waiting for the delivery. Another candidate may have led by then, so the release is void. It is for operators, who
             // would otherwise find the broken guarantee only in this machine's log.
             Releasing::begin(election, now, NothingRuns::NothingLeft(proof), (why, end), now);

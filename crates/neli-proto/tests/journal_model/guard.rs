@@ -284,10 +284,13 @@ impl Guard {
                 Action::End => self.life = Life::Dead,
                 Action::Kill(methods) => {
                     let is_reached = !self.jobs.children_are_elsewhere || methods.contains(&KillMethod::Found);
+                    let lives = methods.contains(&KillMethod::Look) && self.job.is_some_and(|job| job.is_alive());
+                    let lived_at = lives.then_some(now);
                     if !methods.is_empty() {
                         self.job.iter_mut().for_each(|job| job.kill_rest(is_reached));
                     }
-                    self.logic.handle(now, Event::Killed(KillRound { has_seen_all: true, ..KillRound::default() }));
+                    let seen = KillRound { has_seen_all: true, lived_at, ..KillRound::default() };
+                    self.logic.handle(now, Event::Killed(seen));
                 }
                 Action::KillCommand(_) => {
                     if !is_flawed(WorldFlaw::CommandForgotten) {

@@ -248,6 +248,11 @@ fn a_release_for_a_superseded_leader() {
 }
 
 #[test]
+fn a_late_end_of_a_superseded_leader() {
+    look_into(worlds::a_late_end_of_a_superseded_leader, &[]);
+}
+
+#[test]
 fn a_broker_that_dies() {
     let flaws = [WorldFlaw::NewBrokerForgetsGuards, WorldFlaw::NewBrokerWaitsForNobody];
     look_into(worlds::a_broker_that_dies, &flaws);

@@ -266,6 +266,24 @@ pub(crate) fn a_release_for_a_superseded_leader() -> Setup {
     }
 }
 
+/// L4, R6: a job has outlived its lease, and its leader reports that after another candidate's claim. The release must not show a reader that
+/// begins behind the claim that the leader's term is current.
+pub(crate) fn a_late_end_of_a_superseded_leader() -> Setup {
+    Setup {
+        candidates: vec![SHORT, LONG],
+        span: 1,
+        jobs_have_children: true,
+        guard_late: millis(31),
+        before: |world| {
+            both_begin(world);
+            world.suffer(Step::Pause(A));
+            world.pass(312);
+        },
+        limit: millis(100),
+        ..Setup::named("a late end of a superseded leader")
+    }
+}
+
 /// A leader whose health command fails stands down, and the other candidate leads while hooks run.
 pub(crate) fn an_unhealthy_job() -> Setup {
     Setup {
