@@ -38,6 +38,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "GoneProcessRefuses",
+        breaks: "A hello that is read again, of a process with roles that has gone since, refuses a candidate without roles",
+        edits: &[edit("Some(_) if ‹!is_news› => {}", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "IdUnaskedAfterFence",
         breaks: "A candidate whose topic was created again while no beat came back does not tell of it, nor that fencing tokens begin anew",
         edits: &[edit("self.topic.ask_anew(now);", "")],

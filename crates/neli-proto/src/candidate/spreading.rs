@@ -105,6 +105,8 @@ pub(super) struct BesideRoles {
     joined: Option<(Offset, Time)>,
     /// Those that said hello before that, and are not known to have gone.
     before: BTreeSet<MemberId>,
+    /// The last record of these that was read. A hello that is read again, or from further back, is no news: its writer may have gone since.
+    read_to: Option<Offset>,
 }
 
 impl BesideRoles {
@@ -116,6 +118,7 @@ impl BesideRoles {
     /// Notes that a hello or an effective claim of its own was read back.
     pub(super) fn introduced(&mut self, now: Time, offset: Offset) {
         self.joined.get_or_insert((offset, now));
+        self.read_to = self.read_to.max(Some(offset));
     }
 
     /// When a claim that is due then may be sent; `None` if that is unknown.
@@ -143,12 +146,15 @@ impl Candidate {
 
     fn compare_with_process(&mut self, now: Time, offset: Offset, hello: &Hello) {
         let Election { beside_roles, .. } = &mut self.election;
+        let is_news = Some(offset) > beside_roles.read_to;
+        beside_roles.read_to = beside_roles.read_to.max(Some(offset));
         if hello.leaves || hello.stands_for_no_role() {
             beside_roles.before.remove(&hello.member);
             return;
         }
         match beside_roles.joined() {
             None => drop(beside_roles.before.insert(hello.member.clone())),
+            Some(_) if !is_news => {}
             // It came later, and learns at once of this candidate.
             Some(own) if own < hello.joined.unwrap_or(offset) => {
                 if hello.joined.is_none() && self.election.next_hello.is_some() {
