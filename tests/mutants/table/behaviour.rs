@@ -50,6 +50,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "IdOfBeforeTheFence",
+        breaks: "The answer to a question from before a fence counts as that to the question which is asked after it",
+        edits: &[edit("= (None, false, ‹now›);", "self.valid_from")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "FenceTakenForACut",
+        breaks: "Many roles: a process that reads anew after a fence forgets that it has introduced itself, and answers no other process",
+        edits: &[edit("self.election.topic.‹cut_at›", "valid_from")],
+        noticed_by: &[Node("hellos_of_many::a_fence_is_no_cut_of_the_history", "it has introduced itself")],
+    },
+    Mutant {
         name: "EndBeforeTheRest",
         breaks: "--on-exit: the hook of a run begins while processes of the run are left",
         edits: &[edit("is_some_and(|run| ‹!self.supervisor.may_be_alive(run.number)›)", "run.number > 0")],

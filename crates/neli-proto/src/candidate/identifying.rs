@@ -32,8 +32,10 @@ pub(super) struct KnownTopic {
     asked: Option<Time>,
     /// Whether a question has not been answered yet.
     open: bool,
-    /// Answers to questions from before this time describe the topic before a cut.
-    pub(super) valid_from: Time,
+    /// When the history was last cut, as far as it is known.
+    pub(super) cut_at: Time,
+    /// Answers to questions from before this time do not count: they describe the topic before a cut, or before listening began anew.
+    valid_from: Time,
     /// The topic's id before the cut.
     before: Option<TopicId>,
 }
@@ -46,7 +48,7 @@ impl KnownTopic {
             // A broker without ids has none for the new topic either.
             TopicIdentity::Missing | TopicIdentity::Unnamed => (self.name, self.before),
         };
-        Self { name, before, valid_from: now, ..Self::default() }
+        Self { name, before, cut_at: now, valid_from: now, ..Self::default() }
     }
 
     /// Has the id asked for again when listening has begun anew: the topic may have been created again while nothing was read back.

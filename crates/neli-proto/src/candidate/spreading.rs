@@ -35,7 +35,7 @@ impl Candidate {
 
     /// When the history was last cut or the topic made anew, as far as the candidate knows.
     pub(crate) const fn history_cut_at(&self) -> Time {
-        self.election.topic.valid_from
+        self.election.topic.cut_at
     }
 
     /// Stands down in favour of another candidate, if it leads and is not standing down already: another member holds fewer roles than its

@@ -1,8 +1,9 @@
 //! The one hello of a process with many roles: what it says and when, and what the hellos of others mean for the roles.
 
 use neli_proto::hello::{Hello, question};
+use neli_proto::kafka::Request;
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
-use neli_proto::node::{Event, Node};
+use neli_proto::node::{Action as NodeAction, Event, Node};
 use neli_proto::precedence::{Assignment, HELLO_AFTER_LEAD};
 use neli_proto::random::Random;
 use neli_proto::role_set::RoleSet;
@@ -91,6 +92,23 @@ fn while_a_role_is_undecided_another_one_causes_no_further_hello() {
     assert!(said_at(&mut many, soon).is_some());
     becomes_undecided(&mut many, soon, 2);
     assert_eq!(said_at(&mut many, soon + HELLO_AFTER_LEAD), None);
+}
+
+/// A candidate reads anew after a fence, too. Its process has introduced itself all the same, and answers and refuses others meanwhile.
+#[test]
+fn a_fence_is_no_cut_of_the_history() {
+    let (mut many, now) = said_hello_just_now();
+    let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
+    many.tell(now, 0, &mut node, candidate::Event::Answered { asked: now, start: 0, end: 5 });
+    while node.poll_action().is_some() {}
+    // Its reader is stuck.
+    let now = now + LONG;
+    many.tell(now, 0, &mut node, candidate::Event::Answered { asked: now, start: 0, end: 5 });
+    let actions: Vec<_> = core::iter::from_fn(|| node.poll_action()).collect();
+    assert!(actions.contains(&NodeAction::Kafka(Request::ReadAnew)), "{actions:?}");
+    assert!(many.last_hello().is_some_and(|hello| hello.joined == Some(12)), "it has introduced itself");
+    many.tell(now, 0, &mut node, candidate::Event::HistoryCut);
+    assert_eq!(many.last_hello(), None, "its hello is not in the new log");
 }
 
 /// A node of this role finds that its records do not tell who leads.
