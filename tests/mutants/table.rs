@@ -101,6 +101,12 @@ const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_guard_that_is_late")],
     },
     Mutant {
+        name: "FurtherBackCountsFromTheStart",
+        breaks: "R1: a record that only a reading from further back shows to be effective counts as received when listening began",
+        edits: &[edit("self.heard.last_effective = self.heard.last_record;", "")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "GuardForgetsElsewhere",
         breaks: "R6: a process of the job whose parent is no process of the job does not count as left",
         edits: &[edit("if ‹is_elsewhere()› {", "false")],

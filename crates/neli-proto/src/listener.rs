@@ -425,7 +425,7 @@ impl Listener {
     ///
     /// The log begins behind the records that were read, or ends before an end that was reported earlier: its history was cut.
     pub fn answered(&mut self, now: Time, bounds: LogBounds) -> Result<Option<Offset>, HistoryCut> {
-        let LogBounds { asked, start, end } = bounds;
+        let LogBounds { asked, start, mut end } = bounds;
         if matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack) && asked < self.log.asking_since {
             return Ok(None);
         }
@@ -441,9 +441,9 @@ impl Listener {
                 self.reading.span = self.reading.first_span;
             }
             Stage::AskingFurtherBack => {
-                if denied.is_some() {
-                    return Err(HistoryCut);
-                }
+                // One answer is no proof of a cut. The log is read up to the end that is known.
+                self.signs.ends(asked, end, denied)?;
+                end = denied.unwrap_or(end);
                 // If this reading shows that a record was effective, that record was received no later than the last record.
                 self.heard.last_effective = self.heard.last_record;
                 self.reading.span = self.reading.span.saturating_mul(2);
@@ -465,7 +465,9 @@ impl Listener {
         let from = start.max((end - self.reading.span).min(self.frontier));
         let origin = if self.history_cut { Origin::Middle } else { Origin::of(from, start) };
         self.journal = self.journal.read_again_from(from, origin);
-        self.journal.answered(now, asked, end);
+        if denied.is_none() {
+            self.journal.answered(now, asked, end);
+        }
         self.log.start = start;
         self.reading.begin(now, from);
         self.vacant_since = None;

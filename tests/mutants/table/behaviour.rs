@@ -38,6 +38,21 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "TermBelowTheHighest",
+        breaks: "R5: a candidate takes up a term below one that it held, so its fencing token decreases",
+        edits: &[edit("|| ‹claim.term() <= election.highest_term›;", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "OneAnswerIsACut",
+        breaks: "A single answer of a lagging broker counts as a cut of the history while the log is read further back",
+        edits: &[edit(
+            "‹self.signs.ends(asked, end, denied)?;› end = denied.unwrap_or(end);",
+            "if denied.is_some() { return Err(HistoryCut); }",
+        )],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "GoneProcessRefuses",
         breaks: "A hello that is read again, of a process with roles that has gone since, refuses a candidate without roles",
         edits: &[edit("Some(_) if ‹!is_news› => {}", "false")],
