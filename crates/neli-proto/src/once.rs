@@ -216,7 +216,7 @@ impl Once {
             if let Some(fact) = unrecorded {
                 self.phase = Phase::Recording { sent: Sent { id, fact, again_at: None }, stop_by: None, leads: false };
                 self.append_again();
-            } else if !self.skip_if_settled() {
+            } else if self.scheduled.is_some() || !self.skip_if_settled() {
                 self.phase = Phase::StandingBy;
             }
         } else if let Phase::Reading { read, term, until } = self.phase
@@ -320,7 +320,7 @@ impl Once {
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
         let unrecorded = if let Phase::Recording { sent, .. } = &self.phase { Some(sent.fact.clone()) } else { None };
         let is_skipped = self.phase == Phase::Leaving;
-        if self.scheduled.is_some() && !(is_leaving && self.lacks_record()) {
+        if self.scheduled.is_some() && unrecorded.is_none() && !(is_leaving && self.lacks_record()) {
             self.phase = Phase::StandingBy;
         } else if !is_leaving && self.phase != Phase::Leaving {
             self.ask(unrecorded);

@@ -41,6 +41,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
+        name: "OutcomeDropped",
+        breaks: "K3: with a schedule, an outcome that was not acknowledged before the lease ended is dropped, and the window runs again",
+        edits: &[edit("self.scheduled.is_some() && ‹unrecorded.is_none()› &&", "true")],
+        noticed_by: &[Node(
+            "schedule::nothing_is_claimed_before_the_outcome_of_a_lost_lead_is_recorded",
+            "a later run may have been recorded",
+        )],
+    },
+    Mutant {
         name: "OverrunForgotten",
         breaks: "--schedule: the windows that passed during a run are neither reported nor recorded as over",
         edits: &[edit(

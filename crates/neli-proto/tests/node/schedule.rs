@@ -12,7 +12,7 @@ use neli_proto::record::{Body, JobState, KeyedRun, Record};
 use neli_proto::schedule::CatchUp;
 use neli_proto::supervisor::{Ending, JobStatus};
 
-use crate::host::{Host, LEASE, TERM, exits};
+use crate::host::{Host, LEASE, TERM, exits, sends};
 use crate::once::{Asked, asked, can_not_start, facts, listening_for, read};
 use crate::windows::{attempted, done, span, window};
 
@@ -421,6 +421,31 @@ fn a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded() 
         host.reads_what_it_sent();
         assert_eq!(exits(&host.actions()), [Ending::Job(JobStatus::Exited(0))]);
     }
+}
+
+/// K3: the lease ends before the outcome is acknowledged.
+#[test]
+fn nothing_is_claimed_before_the_outcome_of_a_lost_lead_is_recorded() {
+    let (mut host, first) = leads(5, done(4));
+    starts(&mut host, first, 5);
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    host.pass(LEASE);
+    host.answers(Answer::Fenced { term: host.node.term().unwrap(), end: None });
+    let id = asked(&mut host).read.expect("a later run may have been recorded");
+    host.reads_what_it_sent();
+    read(&mut host, id, done(4));
+    let (id, fact) = asked(&mut host).appended.expect("the outcome is sent again");
+    assert_eq!((fact.outcome, fact.window), (Outcome::Done, Some(span(5))));
+    host.answered_with(host.end());
+    (0..host.end()).for_each(|offset| host.reads_at(offset));
+    host.pass(LEASE * 3);
+    let waits = asked(&mut host).actions;
+    assert!(!waits.iter().any(|action| sends(action, "claim")), "{waits:?}");
+    facts(&mut host, FactsEvent::Appended { id });
+    let id = asked(&mut host).read.unwrap();
+    read(&mut host, id, done(5));
+    host.claims();
 }
 
 #[test]
