@@ -14,7 +14,8 @@ use crate::guard::message::Target;
 pub struct Orders<D> {
     waiting: VecDeque<(Order, Option<D>)>,
     signals: Forwarded,
-    owes_release: bool,
+    /// The term that the guard must release if the supervisor dies.
+    owed: Option<i64>,
 }
 
 impl<D> Orders<D> {
@@ -23,23 +24,20 @@ impl<D> Orders<D> {
         match order {
             Order::Signal { signal, to } => return self.signals.put(*signal, *to),
             // The waiting signals were meant for the previous run.
-            Order::Spawn { .. } => {
+            Order::Spawn { grant, .. } => {
                 self.signals.clear();
-                self.owes_release = true;
+                self.owed = Some(grant.term);
             }
-            Order::Released { .. } => self.owes_release = false,
+            // Before the first run too.
+            Order::Lease(grant) => self.owed = Some(grant.term),
+            Order::Released { term } => drop(self.owed.take_if(|owed| *owed <= *term)),
             Order::Command { kind, .. } => {
                 // If a command is ordered again, the earlier order was given up.
                 let is_same =
                     |waiting: &Order| matches!(waiting, Order::Command { kind: waiting, .. } if waiting == kind);
                 self.waiting.retain(|(waiting, _)| !is_same(waiting));
             }
-            Order::HandOn
-            | Order::Kill
-            | Order::Lease(_)
-            | Order::Over { .. }
-            | Order::Stop { .. }
-            | Order::TakeBack => {}
+            Order::HandOn | Order::Kill | Order::Over { .. } | Order::Stop { .. } | Order::TakeBack => {}
         }
         self.waiting.push_back((*order, along));
     }
@@ -65,10 +63,10 @@ impl<D> Orders<D> {
         }
     }
 
-    /// Whether a job was ordered whose term the guard must release if the supervisor dies. This is so until an order reports that the term
-    /// was released.
+    /// Whether the guard got a term that it must release if the supervisor dies. This is so until an order reports that the term was
+    /// released.
     pub const fn owes_release(&self) -> bool {
-        self.owes_release
+        self.owed.is_some()
     }
 
     /// Whether the list is empty.
@@ -79,7 +77,7 @@ impl<D> Orders<D> {
 
 impl<D> Default for Orders<D> {
     fn default() -> Self {
-        Self { waiting: VecDeque::new(), signals: Forwarded::default(), owes_release: false }
+        Self { waiting: VecDeque::new(), signals: Forwarded::default(), owed: None }
     }
 }
 
@@ -234,13 +232,18 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_owed_from_the_spawn_order_until_an_order_settles_it() {
+    fn a_release_is_owed_from_the_first_order_with_the_term_until_an_order_settles_it() {
         let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
         let mut orders = Orders::<()>::default();
+        assert!(!orders.owes_release());
         orders.put(&Order::Lease(grant), None);
+        assert!(orders.owes_release(), "before the first run");
+        orders.put(&Order::Released { term: 1 }, None);
         assert!(!orders.owes_release());
         orders.put(&Order::Spawn { grant, run: 1, attempt: 1, window: None }, None);
         assert!(orders.owes_release());
+        orders.put(&Order::Released { term: 0 }, None);
+        assert!(orders.owes_release(), "that was an earlier term");
         while orders.first().is_some() {
             orders.drop_first();
         }
