@@ -359,6 +359,15 @@ impl Candidate {
         }
     }
 
+    /// Whether the records show that this term was released, or that another candidate has claimed since.
+    pub(crate) const fn has_ended(&self, term: Offset) -> bool {
+        match self.election.listener.journal().view() {
+            View::Led(led) => led.offset > term,
+            View::Released { term: released, .. } => *released >= term,
+            View::NeverLed | View::Undecided(_) => false,
+        }
+    }
+
     /// The term that it holds, while the lease lasts.
     pub(crate) const fn leads(&self) -> Option<Offset> {
         if let State::Leading(leading) = &self.state { Some(leading.term) } else { None }

@@ -63,6 +63,8 @@ pub struct Node {
     accepts_remade_topic: bool,
     /// Whether the guard has terms of a history that is gone. Then it is replaced as soon as no job is alive.
     guard_is_outdated: bool,
+    /// The last term whose release was not confirmed. Its guard releases it if this process dies, unless another candidate claims before.
+    unconfirmed: Option<Offset>,
     /// Whether the process must be stopped as soon as no hook runs.
     is_suspending: bool,
     /// Whether Kafka or R0 has refused this candidate for good.
@@ -88,6 +90,7 @@ impl Node {
             once,
             accepts_remade_topic,
             guard_is_outdated: false,
+            unconfirmed: None,
             is_suspending: false,
             is_refused: false,
             has_ended: false,

@@ -46,8 +46,11 @@ impl Node {
             }
         }
         self.actions.extend(notes);
+        if let Some(term) = self.unconfirmed.take_if(|term| self.candidate.has_ended(*term)) {
+            self.nothing_to_release(term);
+        }
         if self.guard_is_outdated && !self.is_exiting && !self.supervisor.job_may_be_alive() {
-            self.guard_is_outdated = false;
+            (self.guard_is_outdated, self.unconfirmed) = (false, None);
             self.take_from_hooks();
             // No term of the history that was cut needs a release any more.
             if let Some(term) = self.supervisor.term() {
@@ -158,6 +161,8 @@ impl Node {
             if *delivered {
                 self.nothing_to_release(*term);
                 self.once.iter_mut().for_each(Once::release_delivered);
+            } else {
+                self.unconfirmed = Some(*term);
             }
             self.hooks.released(now, *why);
         } else if let Note::Standby(_) = &note {
