@@ -49,7 +49,9 @@ impl Node {
         if let Some(term) = self.unconfirmed.take_if(|term| self.candidate.has_ended(*term)) {
             self.nothing_to_release(term);
         }
-        if self.guard_is_outdated && !self.is_exiting && !self.supervisor.job_may_be_alive() {
+        // One that is being killed is watched until it has ended.
+        let may_renew = !self.supervisor.job_may_be_alive() && !self.supervisor.lacks_guard();
+        if self.guard_is_outdated && !self.is_exiting && may_renew {
             (self.guard_is_outdated, self.unconfirmed) = (false, None);
             self.take_from_hooks();
             // No term of the history that was cut needs a release any more.

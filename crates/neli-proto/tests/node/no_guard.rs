@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use neli_proto::candidate;
 use neli_proto::guard::{Answer, Order, SeenEnd};
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, Node};
@@ -89,6 +90,25 @@ fn the_end_of_a_guard_before_the_first_term_names_no_term() {
     host.job(supervisor::Event::GuardDied);
     let lost = Action::Note(Note::GuardLost { is_killed: false });
     assert!(host.actions().contains(&lost));
+}
+
+/// The death of a guard that was replaced would never be noticed, and no claim would be made any more.
+#[test]
+fn a_guard_that_is_being_killed_is_not_replaced_when_the_history_was_cut() {
+    let mut host = Host::listening(&[]);
+    host.job(supervisor::Event::GuardDied);
+    host.job(supervisor::Event::GuardDied);
+    host.pass(Duration::from_secs(1));
+    assert!(host.actions().contains(&Action::StartGuard));
+    host.pass(Duration::from_secs(10));
+    assert!(host.actions().contains(&Action::KillGuard), "it is not set up, and does not die");
+    host.elects(candidate::Event::HistoryCut);
+    assert!(!host.actions().contains(&Action::RenewGuard));
+    host.job(supervisor::Event::GuardDied);
+    host.pass(Duration::from_secs(5));
+    assert!(host.actions().contains(&Action::StartGuard));
+    host.answers(Answer::Ready);
+    assert!(host.actions().contains(&Action::RenewGuard));
 }
 
 /// The term is won before the next attempt to start the guard.
