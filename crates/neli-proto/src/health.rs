@@ -85,15 +85,21 @@ impl Health {
         }
     }
 
+    /// Counts a command whose end was not reported in time as failed. Must not be called before the answers that wait were handled: after a
+    /// stall the report may be among them.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        if let Some(MonitoredRun { check: Check::Awaited { until, .. }, .. }) = self.run
+            && now >= until
+        {
+            self.ended(now, CommandEnd::Unanswered, "".into());
+        }
+    }
+
     /// The command that must run now: its number, which the report of its end must contain, and when it must be killed. Early calls return none.
     #[must_use]
     pub(crate) fn poll_command(&mut self, now: Time) -> Option<(u32, Time)> {
-        if self.poll_timeout().is_none_or(|due| now < due) {
-            return None;
-        }
         let run = self.run.as_mut()?;
-        if let Check::Awaited { .. } = run.check {
-            self.ended(now, CommandEnd::Unanswered, "".into());
+        if !matches!(run.check, Check::At(due) if now >= due) {
             return None;
         }
         let kill_at = now + self.policy.timeout;
@@ -265,6 +271,8 @@ mod tests {
         scenario.now = scenario.health.poll_timeout().unwrap();
         assert_eq!(scenario.now, Time::from_nanos(16_000_000_000), "its time, and a second for the answer");
         assert_eq!(scenario.health.poll_command(scenario.now), None);
+        assert_eq!(scenario.failure(), None, "the report may wait behind another answer of the guard");
+        scenario.health.handle_timeout(scenario.now);
         assert_eq!(scenario.failure(), Some((1, CommandEnd::Unanswered)));
         assert_eq!(scenario.end(silent, WELL), None, "said too late");
         let (_, at) = scenario.next_command();

@@ -268,6 +268,7 @@ impl Supervisor {
             self.guard_hangs();
         }
         self.start_run_if_due(now);
+        self.health.iter_mut().for_each(|health| health.handle_timeout(now));
         self.look_after_health(now);
     }
 
