@@ -272,6 +272,8 @@ impl Guard {
         let end = self.run.as_ref().and_then(|run| run.end(now));
         self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(end, self.kill_margin));
         self.actions.push_back(Action::TakeBack);
+        // One that has ended but can't be waited for, such as one that is traced, does not count for the next run.
+        self.commands = Commands::default();
         let failure = self.run.take().and_then(GuardedRun::into_failure);
         let term = self.take_fenced();
         let is_plain = failure.is_none() && term.is_none();
