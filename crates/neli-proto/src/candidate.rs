@@ -508,6 +508,9 @@ impl Candidate {
             }
             State::Leading(leader) => leader.stand_down(election, now, why),
             State::Overlapped(overlapped) => {
+                if !why.lets_job_run_on() {
+                    overlapped.asks_at = None;
+                }
                 if why.rank() > overlapped.why.rank() {
                     overlapped.why = why;
                 }
