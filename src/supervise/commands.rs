@@ -53,7 +53,7 @@ impl RunningCommands {
 
     /// Starts a hook as a child of this process; returns its end if it can't be started.
     pub(super) fn start(&mut self, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
-        let HookRun { hook, id, why, term, attempt, ended, kill_at: _ } = run;
+        let HookRun { hook, id, why, term, attempt, ended } = run;
         let line = self.lines.get(&hook)?;
         let event = [(job_variables::EVENT, hook.event().to_owned()), (job_variables::WHY, why.to_owned())];
         let lead =

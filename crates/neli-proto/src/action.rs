@@ -12,7 +12,7 @@ use crate::kafka::Request;
 use crate::mapping::Differs;
 use crate::note::Note;
 use crate::record::{MemberId, Offset};
-use crate::time::{Span, Time};
+use crate::time::Span;
 
 /// An action that the node's owner must perform.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -73,8 +73,6 @@ pub struct HookRun {
     pub attempt: u32,
     /// The run whose end is the event, if it is one's.
     pub ended: Option<EndedRun>,
-    /// When to kill it.
-    pub kill_at: Time,
 }
 
 /// A run whose main process has ended, or could not be started.

@@ -193,7 +193,7 @@ impl Hooks {
                 self.running.push((hook, id, kill_at));
                 // The node knows the attempt of a run that goes on.
                 let attempt = ended.map_or(0, |ended| ended.attempt);
-                Action::RunHook(HookRun { hook, id, why, term: self.term, attempt, ended, kill_at })
+                Action::RunHook(HookRun { hook, id, why, term: self.term, attempt, ended })
             }
             Hook::Lead => {
                 self.awaited_of_lead = Some((id, kill_at + ANSWER_TAKES));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::guard::{Answer, CommandKind, Order, SeenEnd};
-use neli_proto::hooks::Hook;
+use neli_proto::hooks::{Hook, LIMIT};
 use neli_proto::job::CommandEnd;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event, HookRun, Node};
@@ -57,9 +57,9 @@ fn an_exit_waits_only_for_the_hook_and_a_second_stop_kills_it() {
     let mut host = Host::leading(&[Hook::Standby]);
     host.happens(Event::Exiting);
     let actions = host.actions();
-    let [HookRun { hook: Hook::Standby, id, kill_at, .. }] = hooks_in(&actions)[..] else { panic!("{actions:?}") };
+    let [HookRun { hook: Hook::Standby, id, .. }] = hooks_in(&actions)[..] else { panic!("{actions:?}") };
     assert!(actions.len() == 1 && host.node.has_running_hooks());
-    assert_eq!(host.node.poll_timeout(), Some(kill_at), "no beat is due any more");
+    assert_eq!(host.node.poll_timeout(), Some(host.now + LIMIT), "no beat is due any more");
     host.happens(Event::Signal { signal: TERM, by_terminal: false });
     host.answers(Answer::Gone);
     assert_eq!(host.actions(), []);
