@@ -67,13 +67,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "IdOfBeforeTheFence",
         breaks: "The answer to a question from before a fence counts as that to the question which is asked after it",
-        edits: &[edit("= (None, false, ‹now›);", "self.valid_from")],
+        edits: &[edit("self.topic.ask_anew(‹now›);", "Time::ZERO")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "FenceTakenForACut",
         breaks: "Many roles: a process that reads anew after a fence forgets that it has introduced itself, and answers no other process",
-        edits: &[edit("self.election.topic.‹cut_at›", "valid_from")],
+        edits: &[edit("self.topic.ask_anew(now);", "{ self.topic.ask_anew(now); self.topic.cut_at = now; }")],
         noticed_by: &[Node("hellos_of_many::a_fence_is_no_cut_of_the_history", "it has introduced itself")],
     },
     Mutant {

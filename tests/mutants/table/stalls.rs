@@ -122,8 +122,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "UnansweredCheckAwaited",
         breaks: "The supervisor waits for ever for a health command that the guard never answers",
         edits: &[edit(
-            "if let Check::Awaited { .. } = run.check { ‹self.ended(now, CommandEnd::Unanswered, \"\".into())›; return None; }",
-            "run.check = Check::Done",
+            "self.ended(now, CommandEnd::Unanswered, \"\".into());",
+            "self.run.iter_mut().for_each(|run| run.check = Check::Done);",
         )],
         noticed_by: &[Scenarios],
     },
