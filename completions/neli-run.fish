@@ -109,7 +109,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s b -l broker
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Role, by name or number [default: all]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l role -d 'Role, by its name, else its number [default: all]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l once -d 'Only show whether this key is done' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand status" -l embedded -d 'Look at a trial on this machine, without Kafka'
@@ -131,7 +131,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s b -l brokers
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l role -d 'Role, by name or number [default: all]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l role -d 'Role, by its name, else its number [default: all]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l from -d 'start, end, an offset or an age (1h) [default: end]' -r -f -a "start\t''
 end\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand watch" -l timeout -d 'Limit for Kafka\'s first answers [default: 30s]' -r
@@ -145,7 +145,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s b -l broke
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l role -d 'Role, by name or number [default: all]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l role -d 'Role, by its name, else its number [default: all]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l since -d 'Only terms led since then or whose gap lasts: 7d, 2h' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l svg -d 'Draw the terms on a time axis into this file' -r -F
 complete -c neli-run -n "__fish_neli_run_using_subcommand history" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
@@ -166,7 +166,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s b -l broker
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Role (name or number); needed if there are several' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l role -d 'Role (its name, else number); needed with several' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l to -d 'The standby that is to lead next' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l reason -d 'Reason, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand resign" -l timeout -d 'Limit for each wait [default: 30s]' -r
@@ -180,7 +180,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s b -l brokers -
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l role -d 'Role (name or number); needed if there are several' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l role -d 'Role (its name, else number); needed with several' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l reason -d 'Reason, for the candidates\' logs' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand end" -l embedded -d 'Look at a trial on this machine, without Kafka'
@@ -194,7 +194,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s b -l broker
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l role -d 'Role (name or number); needed if there are several' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l role -d 'Role (its name, else number); needed with several' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l once -d 'The key to forget' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand forget" -l embedded -d 'Look at a trial on this machine, without Kafka'
@@ -208,7 +208,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s b -l broker
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s t -l topic -d 'Topic of the journal [default: <group>.neli]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s X -l property -d 'Set a property of librdkafka; repeatable' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l properties -d 'Read properties, such as passwords, from a file' -r -F
-complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l role -d 'Role (name or number); needed if there are several' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l role -d 'Role (its name, else number); needed with several' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l epoch -d 'The term, outside a job [default: NELI_EPOCH]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l min-left -d 'Time that must be left of the lease [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r

@@ -200,9 +200,9 @@ fn told(name: &'static str, about: &'static str, more: &'static str, exit: &'sta
 }
 
 /// The option that selects an election of `--roles`, of a subcommand that shows elections.
-const SHOWN: &str = "Role, by name or number [default: all]";
+const SHOWN: &str = "Role, by its name, else its number [default: all]";
 /// The same of a subcommand that acts on an election.
-const NEEDED: &str = "Role (name or number); needed if there are several";
+const NEEDED: &str = "Role (its name, else number); needed with several";
 
 fn role(help: &str) -> Arg {
     value("role", "ROLE", help)

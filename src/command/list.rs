@@ -57,7 +57,12 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     } else {
         let is_shown = |listed: &Listed<'_>| list.has_dead || !listed.found.observer().is_dead(at);
         let (shown, dead): (Vec<_>, Vec<_>) = meant.into_iter().partition(is_shown);
-        let table = if shown.is_empty() { none(list.topic.as_deref()) + "\n" } else { table(&shown) };
+        let table = match shown.as_slice() {
+            [] if unread.is_empty() => none(list.topic.as_deref()) + "\n",
+            // What could not be read may have some.
+            [] => String::new(),
+            shown => table(shown),
+        };
         output::print(&(table + &hidden(dead.len())))?;
     }
     if unread.is_empty() {

@@ -404,7 +404,15 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
             let since = earlier_job.map_or_else(|| of.received.at_ms(at), |(_, left)| in_future(left));
             (Some(since), None, Some(release(of, at)))
         }
-        Some(Leadership::Forgotten | Leadership::NeverLed | Leadership::Unknown(_)) | None => (None, None, None),
+        // In a topic that was made again those that stand by wait.
+        Some(Leadership::NeverLed) => {
+            let observer = known.map(|snapshot| snapshot.seen.observer());
+            let waits = known
+                .zip(observer)
+                .and_then(|(known, observer)| known.standbys.iter().map(|standby| observer.waits(standby, at)).min());
+            (waits.filter(|waits| !waits.is_zero()).map(in_future), None, None)
+        }
+        Some(Leadership::Forgotten | Leadership::Unknown(_)) | None => (None, None, None),
     };
     let observer = known.map(|snapshot| snapshot.seen.observer());
     let last_run = known.and_then(|snapshot| snapshot.last_run);

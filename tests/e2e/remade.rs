@@ -131,6 +131,7 @@ fn a_topic_that_is_made_again_on_another_broker_is_written_to() {
     assert!(answer.text.contains("\nwhy        the topic was made anew"), "{answer:?}");
     let object = election.ask("status", &["--json"]).json();
     assert!(object["standbys"][0]["waits_ms"].as_u64().is_some_and(|left| left > 0), "{object}");
+    assert!(object["claimable_since"].as_str() > object["ts"].as_str(), "{object}");
     election.close([run]);
 }
 
