@@ -264,7 +264,7 @@ const COMMANDS: &[Opt] = &in_section(
         ),
         Opt::new("on-standby", "Shell command to run when this candidate stands by").value("COMMAND").more(
             "Also at the exit after a lead; NELI_WHY says why a lead ended. A neli-run that is killed runs no \
-               hook.",
+             hook, and one that runs goes on.",
         ),
         Opt::new("on-fence", "Shell command to run after a fence has killed the job")
             .value("COMMAND")
