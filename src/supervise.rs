@@ -17,6 +17,7 @@ use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::note::Refusal;
+use neli_proto::reminder::Reminder;
 use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use nix::sys::signalfd::SignalFd;
@@ -146,7 +147,7 @@ impl MainLoop {
             broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
             earlier_children,
             broker_session: None,
-            guards_lacked_at: None,
+            lack_of_guards: Reminder::default(),
             has_warned_of_processor_time: false,
             has_warned_of_refused_waits: false,
             is_unfinished: false,
@@ -430,8 +431,8 @@ struct MainLoop {
     earlier_children: Vec<Pid>,
     /// The time without a heartbeat after which a broker counts as dead; set when the lease was compared with it.
     broker_session: Option<Duration>,
-    /// When it was last said that a guard could not be started for now.
-    guards_lacked_at: Option<Time>,
+    /// That guards can't be started for now, which may concern many roles.
+    lack_of_guards: Reminder,
     has_warned_of_processor_time: bool,
     has_warned_of_refused_waits: bool,
     /// Whether there may be more signals, answers of guards, or children that have ended, than one turn handles.

@@ -2,7 +2,6 @@
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::time::Duration;
 use std::{io, mem};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, clock};
@@ -17,9 +16,6 @@ use crate::report::events;
 use crate::supervise::job::{MainProcess, StartGuard};
 use crate::supervise::{MainLoop, start};
 use crate::text::why_not_started;
-
-/// How often a lack of guards is said, which may concern many roles.
-const REMINDED_EVERY: Duration = Duration::from_secs(30);
 
 impl MainLoop {
     pub(super) fn order(&mut self, role: usize, order: &Order) {
@@ -205,14 +201,16 @@ impl MainLoop {
         self.job_event(role, Event::GuardNotStarted { again });
         let error = format!("{what}: {}", why_not_started(error));
         if !again {
-            self.nodes.tell_all(&node::Event::Refused(error.into()));
-        } else if self.guards_lacked_at.is_none_or(|at| clock::now() >= at + REMINDED_EVERY) {
-            self.guards_lacked_at = Some(clock::now());
-            self.logger.warn(format!(
-                "role {}: {error}; until one can be, which is tried each 5s, this process does not lead the role: raise the limit, or lead \
-                 fewer roles (--max-roles)",
-                self.nodes.roles[role].election.label()
-            ));
+            return self.nodes.tell_all(&node::Event::Refused(error.into()));
+        }
+        let (now, label) = (clock::now(), self.nodes.roles[role].election.label());
+        let warning = format!(
+            "role {label}: {error}; until one can be, which is tried each 5s, this process does not lead the role: raise the limit, or lead \
+             fewer roles (--max-roles)"
+        );
+        self.lack_of_guards.begin(now, warning);
+        if let Some((warning, _)) = self.lack_of_guards.poll(now) {
+            self.logger.warn(warning);
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use neli_kafka::{Host, Nodes, SessionEvent, clock, undecodable};
+use neli_kafka::{Host, Nodes, SessionEvent, clock, note_undecodable};
 use neli_proto::candidate::Event;
 use neli_proto::kafka::Request;
 use neli_proto::leadership::ReadAt;
@@ -188,13 +188,10 @@ impl MainLoop {
     /// Logs the events that users should know, and keeps the data that the loop itself needs.
     fn note_election_event(&mut self, role: usize, now: Time, event: &Event) {
         let role = &mut self.nodes.roles[role];
-        if let Event::Passed { .. } | Event::ReachedEnd { .. } | Event::Read { .. } = event {
-            role.undecodable.end(now);
-        } else if let Event::AssignmentChanged(Assignment::Own) = event {
+        note_undecodable(&mut role.undecodable, now, &self.config.elections.topic, event);
+        if let Event::AssignmentChanged(Assignment::Own) = event {
             let leads = role.node.leads().is_some();
             role.logger.event(&events::assigned(role.election.partition, leads));
-        } else if let Event::Undecodable { offset, error } = event {
-            role.undecodable.begin(now, undecodable(&self.config.elections.topic, *offset, error));
         } else if let Event::Revoked | Event::AssignmentChanged(Assignment::Unknown) = event {
             role.logger.event(&events::revoked(*event != Event::Revoked, role.node.leads_on_if_revoked()));
         }

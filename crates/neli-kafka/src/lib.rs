@@ -44,12 +44,14 @@ pub use event::{JournalRecord, KafkaEvent, SessionEvent};
 pub use examination::{Examination, NotAnswered, PartitionSeen, TopicSeen, Unreachable};
 pub use facts::{FactsReader, FactsSettings, FactsTopic, facts_to_create};
 pub use librdkafka::{NewTopic, Rights, librdkafka_version, topic_identity};
-pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, hello, many_roles, new_node, random_bytes};
+pub use nodes::{
+    EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, hello, many_roles, new_node, note_undecodable, random_bytes,
+};
 pub use producer::Producer;
 pub use reader::Reader;
 pub use reading::{IfMissing, Source};
 pub use session::{KafkaReaders, Router, Session};
-pub use text::{ClientError, Words, reason, shown_duration, undecodable};
+pub use text::{ClientError, Words, reason, shown_duration};
 pub use threads::locked;
 pub use topic::journal_to_create;
 pub use topics_reader::{TopicsEvent, TopicsReader};

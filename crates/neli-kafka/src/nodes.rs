@@ -20,7 +20,7 @@ use neli_proto::node::{Action, Event, Node, Settings};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::random::Random;
 use neli_proto::record::MemberId;
-use neli_proto::reminder::Troubles;
+use neli_proto::reminder::{Reminder, Troubles};
 use neli_proto::time::Time;
 use neli_proto::timings::Elector;
 use neli_proto::topic::TopicIdentity;
@@ -28,7 +28,7 @@ use neli_proto::topic::TopicIdentity;
 use crate::election::{ElectionId, Elections};
 use crate::event::SessionEvent;
 use crate::session::Session;
-use crate::{clock, names};
+use crate::{clock, names, text};
 
 /// The part of a loop's state that belongs to one election.
 pub trait HasNode {
@@ -170,6 +170,17 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
     let mut node = node.one_of_many();
     node.handle(clock::now(), Event::SpreadBy(None));
     Ok(node)
+}
+
+/// Notes that a batch of the journal of `topic` can't be decoded (R0), which lasts until something is read again: each answer about the log's end
+/// comes all the same.
+pub fn note_undecodable(reminder: &mut Reminder, now: Time, topic: &str, event: &candidate::Event) {
+    use candidate::Event::{Passed, ReachedEnd, Read, Undecodable};
+    if let Undecodable { offset, error } = event {
+        reminder.begin(now, text::undecodable(topic, *offset, error));
+    } else if let Passed { .. } | ReachedEnd { .. } | Read { .. } = event {
+        reminder.end(now);
+    }
 }
 
 /// What each candidate of this process says of itself. `listen`: the address where it answers by HTTP.

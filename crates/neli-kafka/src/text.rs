@@ -47,7 +47,7 @@ pub(crate) const NEUTRAL: Words = Words {
 };
 
 /// That a batch of the journal can't be decoded (R0), and what follows from that.
-pub fn undecodable(topic: &str, offset: i64, error: &str) -> String {
+pub(crate) fn undecodable(topic: &str, offset: i64, error: &str) -> String {
     format!(
         "topic {topic:?}: the batch at offset {offset} can't be decoded ({error}): no later record is read, and this candidate does not lead \
          until the batch is deleted, by retention or by kafka-delete-records.sh up to the next offset (all candidates wait a minute then)"

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use neli_kafka::{ElectionId, HasNode, clock, reason, undecodable};
+use neli_kafka::{ElectionId, HasNode, clock, note_undecodable, reason};
 use neli_proto::candidate;
 use neli_proto::node::{Node, Status};
 use neli_proto::note::Refusal;
@@ -194,12 +194,7 @@ impl Role {
 
     /// Notes an event of the journal of which users learn.
     pub(super) fn note(&mut self, now: Time, event: &candidate::Event) {
-        use candidate::Event::{Passed, ReachedEnd, Read, Undecodable};
-        if let Undecodable { offset, error } = event {
-            self.undecodable.begin(now, undecodable(&self.election.topic, *offset, error));
-        } else if let Passed { .. } | ReachedEnd { .. } | Read { .. } = event {
-            self.undecodable.end(now);
-        }
+        note_undecodable(&mut self.undecodable, now, &self.election.topic, event);
     }
 
     /// Warns of a batch that can't be decoded, at once and every 30 s.
