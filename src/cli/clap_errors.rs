@@ -21,8 +21,8 @@ pub(super) fn one_dash(arguments: &[OsString]) -> Option<clap::Error> {
     })
 }
 
-/// Words of other programs, each with the option that is probably meant.
-const OF_OTHERS: [(&str, &str); 10] = [
+/// Options of other programs, each with the one that is probably meant.
+const FOREIGN_OPTIONS: [(&str, &str); 10] = [
     ("--bootstrap-server", "--brokers"),
     ("--bootstrap-servers", "--brokers"),
     ("--command-config", "--properties"),
@@ -73,7 +73,7 @@ fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
     }
     // `--broker` is `--brokers` and not the subcommand; `status --watch` there once was.
     let is_near = |near: &&str| levenshtein(word, near) <= 2 || near.starts_with(word);
-    let known = called(arguments).is_none().then(|| OF_OTHERS.iter().find(|(other, _)| *other == word)).flatten();
+    let known = called(arguments).is_none().then(|| FOREIGN_OPTIONS.iter().find(|(other, _)| *other == word)).flatten();
     let near = known.map(|(_, meant)| *meant).or(Some(option_of(near)).filter(is_near)).unwrap_or_default();
     let subcommand = subcommands().into_iter().find(|name| word.strip_prefix("--") == Some(name));
     if let Some(name) = subcommand.filter(|_| levenshtein(word, near) > 1) {

@@ -37,16 +37,14 @@ pub fn config(args: &ParsedArgs) -> Result<Config> {
         Ok(config)
     };
     // A variable that is misspelled may be why.
-    config().inspect_err(|_| {
-        for warning in args.warnings() {
-            warn(&warning);
-        }
-    })
+    config().inspect_err(|_| warn(&args.warnings()))
 }
 
-/// Says a warning about the command line or the environment.
-pub(crate) fn warn(warning: &str) {
-    say_at(Level::Warning, &format!("warning: {warning}"));
+/// Says the warnings about the command line and the environment.
+pub(crate) fn warn(warnings: &[String]) {
+    for warning in warnings {
+        say_at(Level::Warning, &format!("warning: {warning}"));
+    }
 }
 
 /// Finds the file of COMMAND.

@@ -44,9 +44,7 @@ impl Look {
 pub(super) fn access(args: &ParsedArgs) -> Result<Access> {
     let mut warnings = args.warnings();
     let client = validate::client(args, &mut warnings)?;
-    for warning in warnings {
-        validate::warn(&warning);
-    }
+    validate::warn(&warnings);
     access_of(&client)
 }
 

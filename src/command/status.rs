@@ -406,11 +406,8 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
         }
         // In a topic that was made again those that stand by wait.
         Some(Leadership::NeverLed) => {
-            let observer = known.map(|snapshot| snapshot.seen.observer());
-            let waits = known
-                .zip(observer)
-                .and_then(|(known, observer)| known.standbys.iter().map(|standby| observer.waits(standby, at)).min());
-            (waits.filter(|waits| !waits.is_zero()).map(in_future), None, None)
+            let wait = known.and_then(|known| claimable::least_wait(known.seen.observer(), &known.standbys, at));
+            (wait.filter(|wait| !wait.is_zero()).map(in_future), None, None)
         }
         Some(Leadership::Forgotten | Leadership::Unknown(_)) | None => (None, None, None),
     };

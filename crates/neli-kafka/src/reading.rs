@@ -277,10 +277,15 @@ impl Reading {
             }
             self.consumer.context().rebootstrap.after_poll(self.consumer.consumer().client());
             if let Some((_, stopped)) = retry.take_if(|(at, _)| clock::now() >= *at) {
-                for partition in stopped {
-                    self.read_from(partition, self.next(partition).unwrap_or_default());
-                }
+                self.read_on(stopped);
             }
+        }
+    }
+
+    /// Reads partitions that were stopped on from where they were.
+    fn read_on(&self, stopped: BTreeSet<i32>) {
+        for partition in stopped {
+            self.read_from(partition, self.next(partition).unwrap_or_default());
         }
     }
 
@@ -361,12 +366,10 @@ impl Reading {
     /// contains the batch's offset: if only one partition is to be read from there, the others continue at once.
     fn stop_undecodable(&self, words: &str) -> BTreeSet<i32> {
         self.is_undecodable.store(true, Ordering::Relaxed);
-        let (meant, others): (BTreeSet<i32>, BTreeSet<i32>) =
-            self.consumer.stop().into_iter().partition(|partition| self.next(*partition) == offset_in(words));
-        let (stopped, continued) = if meant.len() == 1 { (meant, others) } else { (&meant | &others, BTreeSet::new()) };
-        for partition in continued {
-            self.read_from(partition, self.next(partition).unwrap_or_default());
-        }
+        let (all, batch) = (self.consumer.stop(), offset_in(words));
+        let meant: BTreeSet<i32> = all.iter().copied().filter(|partition| self.next(*partition) == batch).collect();
+        let stopped = if meant.len() == 1 { meant } else { all.clone() };
+        self.read_on(&all - &stopped);
         for partition in &stopped {
             let offset = self.next(*partition).unwrap_or_default();
             self.send_own(*partition, Event::Undecodable { offset, error: words.into() });

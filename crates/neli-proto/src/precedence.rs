@@ -129,7 +129,7 @@ impl Precedence {
     /// Sets the part of the claim delay that the spread adds; with `None` nothing is claimed: before the first one because the spread does not
     /// know the others yet.
     pub(crate) fn spread_by(&mut self, delay: Option<Duration>) {
-        // Before the spread knows the others, this is set once.
+        // The first call comes before the spread knows the others, and each later one from its plan.
         self.has_spread |= delay.is_some() || self.spread_delay.is_none();
         self.spread_delay = delay;
     }

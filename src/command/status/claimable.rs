@@ -33,7 +33,7 @@ pub(super) fn rows(
     has_no_room: bool,
     at: ReadAt,
 ) {
-    let waits = standbys.iter().map(|standby| observer.waits(standby, at)).min();
+    let waits = least_wait(observer, standbys, at);
     let later = waits.filter(|left| !left.is_zero());
     let by_standby = |left| format!("now, by a candidate that starts; {}, by one that stands by", moment(at, left));
     // For how long one of the standbys could have claimed.
@@ -94,6 +94,11 @@ pub(super) fn rows(
     if waits == Some(Duration::ZERO) && vacant_for > CLAIMED_WITHIN {
         page.row("why", LOOK);
     }
+}
+
+/// For how long each of these standbys will not claim, as far as the records show it; `None` without a standby.
+pub(super) fn least_wait(observer: &Observer, standbys: &[Standby<'_>], at: ReadAt) -> Option<Duration> {
+    standbys.iter().map(|standby| observer.waits(standby, at)).min()
 }
 
 /// A future time, by the clock and as a time span from now, in whole seconds.

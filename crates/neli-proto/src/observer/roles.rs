@@ -104,8 +104,9 @@ impl GroupHellos {
         self.noted = if mappings.iter().any(Mapping::is_of_one_role) { Vec::new() } else { mappings };
     }
 
-    /// Whether this election is left from earlier mappings: none of those noted has its role in its partition, and nobody led it at the last hello.
-    pub(super) fn have_left(&self, election: &Election) -> bool {
+    /// Whether this election belongs to earlier mappings alone: none of those noted has its role in its partition, and nobody led it at the last
+    /// hello.
+    pub(super) fn leaves_out(&self, election: &Election) -> bool {
         let Place { partition, role, .. } = election.place();
         let mut noted = self.noted.iter();
         let is_used = self.noted.is_empty() || noted.any(|mapping| mapping.number_in(*partition, role).is_some());

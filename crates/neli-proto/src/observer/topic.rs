@@ -409,7 +409,7 @@ impl Topic {
 }
 
 fn is_shown(hellos: &BTreeMap<Box<str>, GroupHellos>, election: &Election) -> bool {
-    election.is_found() && hellos.get(&election.place().group).is_none_or(|hellos| !hellos.have_left(election))
+    election.is_found() && hellos.get(&election.place().group).is_none_or(|hellos| !hellos.leaves_out(election))
 }
 
 #[cfg(test)]
