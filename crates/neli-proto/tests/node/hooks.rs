@@ -142,15 +142,7 @@ fn each_run_has_a_hook_behind_it_and_none_waits_for_it() {
 /// With `--settle`, or a schedule whose next window has not come.
 #[test]
 fn a_lead_that_ends_before_its_first_run_was_a_lead() {
-    let mut host = Host::new(&[], true);
-    let mut settings = Host::settings(host.now, &[Hook::Lead, Hook::Standby], true);
-    settings.job.settle = LEASE;
-    host.node = Node::new(host.now, settings, Random::from_seed(1));
-    let mut host = host.listened();
-    host.answered();
-    host.claims();
-    host.reads_what_it_sent();
-    host.actions();
+    let mut host = Host::settling(&[Hook::Lead, Hook::Standby], LEASE);
     host.happens(Event::Signal { signal: TERM, by_terminal: false });
     let mut actions = host.actions();
     host.reads_what_it_sent();

@@ -106,6 +106,20 @@ impl Host {
         host
     }
 
+    /// A leader whose first run waits for this time (`--settle`).
+    pub(crate) fn settling(hooks: &[Hook], settle: Duration) -> Self {
+        let mut host = Self::new(hooks, true);
+        let mut settings = Self::settings(host.now, hooks, true);
+        settings.job.settle = settle;
+        host.node = Node::new(host.now, settings, Random::from_seed(1));
+        let mut host = host.listened();
+        host.answered();
+        host.claims();
+        host.reads_what_it_sent();
+        host.actions();
+        host
+    }
+
     /// A leader whose job runs.
     pub(crate) fn leading(hooks: &[Hook]) -> Self {
         Self::listening(hooks).led()

@@ -68,15 +68,7 @@ fn a_guard_that_could_not_be_started_for_now_is_started_later() {
 /// Without a guard nobody would release the term if this process died.
 #[test]
 fn a_term_is_not_kept_while_no_guard_can_be_started() {
-    let mut host = Host::listening(&[]);
-    let mut settings = Host::settings(host.now, &[], true);
-    settings.job.settle = Duration::from_secs(60);
-    host.node = Node::new(host.now, settings, Random::from_seed(1));
-    let mut host = host.listened();
-    host.answered();
-    host.claims();
-    host.reads_what_it_sent();
-    host.actions();
+    let mut host = Host::settling(&[], Duration::from_secs(60));
     host.job(supervisor::Event::GuardNotStarted { again: true });
     let actions = host.actions();
     assert!(actions.iter().any(|action| sends(action, "release")) && exits(&actions).is_empty(), "{actions:?}");
