@@ -1,10 +1,9 @@
 //! Loss of the lead: `--on-loss`, and the two stages of a fence.
 
-use harness::candidate::{Candidate, Elector, Running};
+use harness::candidate::{Candidate, Elector};
 use harness::election::TestElection;
 use harness::journal::Pen;
 use harness::kafka::{Broker, Kafka};
-use harness::wait;
 use harness::witness::Event;
 use nix::sys::signal::Signal;
 
@@ -25,28 +24,17 @@ fn candidate(election: &TestElection, obeys: bool) -> Candidate {
     election.candidate().job(job.command()).option("--on-loss", "exit").option("--stop-timeout", "300ms")
 }
 
-/// Writes a record under the election's key, as any client with the right to write can.
+/// Writes as any client with the right to write can.
+fn pen(election: &TestElection) -> Pen {
+    Pen::new(Kafka::shared(), &election.topic(), &[])
+}
+
 fn write(election: &TestElection, text: &str) {
-    Pen::new(Kafka::shared(), &election.topic(), &[]).write(&election.key(), &[text.as_bytes()]);
+    pen(election).write(&election.key(), &[text.as_bytes()]);
 }
 
 fn resign(election: &TestElection, term: u64) {
     write(election, &format!(r#"{{"v":1,"kind":"request","what":"resign","term":{term},"by":"me","reason":"why"}}"#));
-}
-
-/// Writes a claim that takes effect over the leader's. No record of the election may be between the claim and the last record that it has
-/// judged, so it is written between two beats.
-fn supersede(election: &TestElection, leader: &Running) {
-    wait::until_true("a claim between two beats", || {
-        let after = harness::journal::end(Kafka::shared(), &election.topic()) - 1;
-        write(
-            election,
-            &format!(
-                r#"{{"v":1,"kind":"claim","member":"other","name":"other","seq":1,"after":{after},"lease_ms":300}}"#
-            ),
-        );
-        !leader.events("superseded").is_empty()
-    });
 }
 
 #[test]
@@ -64,7 +52,7 @@ fn each_loss_has_its_status() {
         match loss {
             Loss::GuardDied => leader.guard().signal(Signal::SIGKILL),
             Loss::Resigned => resign(&election, term),
-            Loss::Superseded => supersede(&election, &leader),
+            Loss::Superseded => pen(&election).supersede(&election.key()),
         }
         assert_eq!(leader.status(), status, "{loss:?}");
         election.assert_gone(term);

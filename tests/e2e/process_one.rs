@@ -27,7 +27,7 @@ fn container() -> Vec<&'static str> {
 }
 
 /// Whether the kernel allows PID namespaces.
-fn is_possible() -> bool {
+pub(super) fn is_possible() -> bool {
     let container = container();
     let tried = Command::new(container[0]).args(&container[1..]).arg("true").output();
     match tried.expect("unshare is part of util-linux: apt-get install util-linux") {
@@ -41,13 +41,13 @@ fn is_possible() -> bool {
 }
 
 /// A `neli-run` that is process 1 of a container, seen from outside.
-struct Container {
-    running: Running,
-    first: Process,
+pub(super) struct Container {
+    pub(super) running: Running,
+    pub(super) first: Process,
 }
 
 impl Container {
-    fn start(candidate: &Candidate) -> Self {
+    pub(super) fn start(candidate: &Candidate) -> Self {
         let running = candidate.start_behind(&container());
         let first = wait::until("process 1", || {
             let children = running.process().children().into_iter();

@@ -1,6 +1,7 @@
 //! `--restart`: the job is run again in the same term.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::time::Duration;
 
 use harness::candidate::{Candidate, Elector};
@@ -73,11 +74,17 @@ fn each_exit_status_and_each_signal_of_a_run_is_logged() {
 #[test]
 fn failures_keep_the_lead_and_a_success_ends_it() {
     let election = election(Elector::Group);
-    let text = "echo $NELI_ATTEMPT; [ $NELI_ATTEMPT = 4 ] || exit $NELI_ATTEMPT";
-    let mut first = script(&election, "on-failure", "100ms", text).start();
+    let directory = tempfile::tempdir().expect("a directory");
+    let go = directory.path().join("go");
+    let text = format!(
+        "until [ -e {} ]; do sleep 0.01; done; echo $NELI_ATTEMPT; [ $NELI_ATTEMPT = 4 ] || exit $NELI_ATTEMPT",
+        go.display()
+    );
+    let mut first = script(&election, "on-failure", "100ms", &text).start();
     let term = first.await_lead();
     let mut second = election.candidate().start();
     second.await_event("standby");
+    fs::write(go, "").expect("the directory is ours");
     assert_eq!(first.status(), 0);
     assert_eq!(String::from_utf8(first.output()).expect("UTF-8"), "1\n2\n3\n4\n");
     let delays: Vec<u64> = first.events("restarting").iter().map(|event| event.number("delay_ms")).collect();
@@ -240,8 +247,8 @@ fn a_command_that_was_deleted_is_a_failed_run() {
         // It is renamed into place, because a file that is open for writing can't be executed.
         let draft = election.directory().join("draft");
         harness::program::write(&draft, "#!/bin/sh\nexit 0\n");
-        std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).expect("the file's mode can be set");
-        std::fs::rename(&draft, &command).expect("renamed");
+        fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).expect("the file's mode can be set");
+        fs::rename(&draft, &command).expect("renamed");
     };
     for (mode, status) in [(None, 127), (Some(0o644), 126)] {
         write(0o755);
@@ -250,7 +257,7 @@ fn a_command_that_was_deleted_is_a_failed_run() {
         let mut once = election.candidate().job([&command]).start();
         once.await_event("standby");
         match mode {
-            None => std::fs::remove_file(&command).expect("the file can be removed"),
+            None => fs::remove_file(&command).expect("the file can be removed"),
             Some(mode) => write(mode),
         }
         leader.signal(Signal::SIGTERM);
@@ -271,7 +278,7 @@ fn a_command_that_was_deleted_is_a_failed_run() {
     patient = patient.option("--restart-delay", "200ms").option("--restart-limit", "none");
     let mut patient = patient.start();
     patient.await_event("standby");
-    std::fs::remove_file(&command).expect("the file can be removed");
+    fs::remove_file(&command).expect("the file can be removed");
     leader.signal(Signal::SIGTERM);
     patient.await_event("restarting");
     write(0o755);

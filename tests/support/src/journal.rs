@@ -100,6 +100,21 @@ impl Pen {
         self.producer.flush(wait::PATIENCE).expect("the broker takes it");
     }
 
+    /// Writes claims of the member `other`, of which one takes effect over a leader's, unless ten records or more come before them: each allows
+    /// for another number of records that were written since the end of the log was asked for.
+    pub fn supersede(&self, key: &str) {
+        let end = || self.producer.client().fetch_watermarks(&self.topic, 0, wait::PATIENCE).ok();
+        let last = wait::until("where the log ends", end).1 - 1;
+        let claims: Vec<String> = (0..10)
+            .map(|come| {
+                // The claim has the offset last + 1 + 2 * come if so many have come.
+                let after = last + 2 * come;
+                format!(r#"{{"v":1,"kind":"claim","member":"other","name":"other","seq":1,"after":{after},"lease_ms":20000}}"#)
+            })
+            .collect();
+        self.write(key, &claims.iter().map(String::as_bytes).collect::<Vec<_>>());
+    }
+
     /// Begins a transaction; the producer must have a `transactional.id`.
     pub fn begin(&self) {
         self.producer.init_transactions(wait::PATIENCE).expect("the broker knows transactions");
