@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use harness::accounts::{Account, login};
 use harness::candidate::{Candidate, Elector, Running};
+use harness::cluster::Cluster;
 use harness::election::{Answer, TestElection};
 use harness::journal;
 use harness::kafka::{Broker, Kafka};
@@ -228,8 +229,7 @@ fn a_claim_that_kafka_refuses_is_not_waited_for() {
 /// A controller answers a client in Kafka's protocol, but not what every client asks first.
 #[test]
 fn the_port_of_a_controller_is_recognized() {
-    let broker = Broker::own();
-    let Some(controller) = broker.controller_address() else { return };
+    let Some(controller) = Cluster::shared().brokers()[0].controller_address() else { return };
     let said = "this may be the port of a controller";
     let mut run = bare().option("--group", "g").option("--brokers", &controller).job(["true"]).start();
     let down = run.await_event("broker_down");

@@ -65,16 +65,16 @@ fn while_the_broker_is_frozen_the_job_is_killed_at_the_end_of_the_lease() {
 /// A pause of the broker that is shorter than the lease affects no candidate.
 #[test]
 fn a_broker_frozen_for_less_than_a_lease_affects_no_candidate() {
-    let broker = Broker::own();
-    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     let mut candidate = election.candidate().lease("30s").option("--heartbeat-interval", "100ms").start();
     let term = candidate.await_lead();
     election.await_witness(term);
     let deadline = || election.testimony().of(term).next_back().map_or(0, |line| line.deadline);
-    broker.freeze();
+    wired.freeze();
     wait::pause(Duration::from_secs(3));
     let before = deadline();
-    broker.thaw();
+    wired.thaw();
     wait::until_true("a lease that is renewed", || deadline() > before + 2_000_000_000);
     assert!(candidate.events("fenced").is_empty());
     assert_eq!(election.testimony().signals().count(), 0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use harness::candidate::{Elector, Event, Running};
 use harness::election::TestElection;
 use harness::journal::Pen;
-use harness::kafka::{Broker, Kafka};
+use harness::kafka::{Kafka, Wired};
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -163,8 +163,8 @@ fn with_patience_never_the_group_alone_decides() {
 /// A stop while a claim is in flight: no job starts, and the claim is released if it becomes effective.
 #[test]
 fn a_stop_while_claiming_starts_nothing() {
-    let broker = Broker::own();
-    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     let mut first = election.candidate().start();
     first.await_lead();
     let mut second = election.candidate().lease("30s").start();
@@ -175,16 +175,16 @@ fn a_stop_while_claiming_starts_nothing() {
     };
     let hellos: Vec<String> = (1..=6).map(hello).collect();
     let hellos: Vec<&[u8]> = hellos.iter().map(String::as_bytes).collect();
-    Pen::new(&broker.kafka(), &election.topic(), &[]).write(&format!("{}/hello", election.key()), &hellos);
+    Pen::new(&wired.direct(), &election.topic(), &[]).write(&format!("{}/hello", election.key()), &hellos);
     first.signal(Signal::SIGTERM);
     first.status();
     let knows_of_vacancy = |event: &Event| event.fields.get("claim_at").is_some();
     wait::until_true("a standby that waits", || second.events("standby").iter().any(knows_of_vacancy));
-    broker.freeze();
+    wired.freeze();
     second.await_event("claiming");
     second.signal(Signal::SIGTERM);
     assert!(second.await_event_within("exiting", Duration::from_millis(500)).is_none(), "a claim under way is awaited");
-    broker.thaw();
+    wired.thaw();
     assert_eq!(second.status(), 143);
     assert_eq!(second.await_release().text("why"), "stopped");
     assert!(second.events("job_started").is_empty());

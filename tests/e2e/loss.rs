@@ -3,7 +3,7 @@
 use harness::candidate::{Candidate, Elector};
 use harness::election::TestElection;
 use harness::journal::Pen;
-use harness::kafka::{Broker, Kafka};
+use harness::kafka::{Kafka, Wired};
 use harness::witness::Event;
 use nix::sys::signal::Signal;
 
@@ -130,11 +130,11 @@ enum Term {
 /// lease's end (82), also if the stop timeout is longer. With SIGTERM it is a stop (137).
 #[test]
 fn a_fence_asks_the_job_to_stop_and_then_kills_it() {
-    let broker = Broker::own();
+    let wired = Wired::take();
     for (obeys, term_too, status) in
         [(true, Term::Never, 80), (false, Term::Never, 82), (false, Term::InBetween, 137), (false, Term::Before, 137)]
     {
-        let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+        let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
         let candidate = candidate(&election, obeys).lease("4s").option("--fence-warning", "1s");
         let mut leader = candidate.option("--stop-timeout", "1m").start();
         let term = leader.await_lead();
@@ -143,7 +143,7 @@ fn a_fence_asks_the_job_to_stop_and_then_kills_it() {
             leader.signal(Signal::SIGTERM);
             leader.await_event("stopping");
         }
-        broker.freeze();
+        wired.freeze();
         if term_too != Term::Before {
             let warning = leader.await_event("fence_warning");
             assert!((1..=1_080).contains(&warning.number("left_ms")), "{warning:?}");
@@ -158,23 +158,23 @@ fn a_fence_asks_the_job_to_stop_and_then_kills_it() {
         assert_eq!(leader.events("fenced").len(), usize::from(!obeys), "{leader:?}");
         assert_eq!(leader.events("fence_warning").len(), usize::from(term_too != Term::Before), "told once");
         assert!(election.testimony().signals().any(|line| line.event == Event::Signal(15)));
-        broker.thaw();
+        wired.thaw();
     }
 }
 
 /// Kafka answers again after the warning: the job has got the stop signal, and ends within the stop timeout. Then the term is released.
 #[test]
 fn a_job_that_was_warned_is_stopped_although_beats_come_back() {
-    let broker = Broker::own();
-    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     let job = election.witness().set("--linger-ms", 9_000);
     let candidate = election.candidate().job(job.command()).lease("8s").option("--fence-warning", "4s");
     let mut leader = candidate.option("--stop-timeout", "1m").start();
     let term = leader.await_lead();
     election.await_witness(term);
-    broker.freeze();
+    wired.freeze();
     leader.await_event("fence_warning");
-    broker.thaw();
+    wired.thaw();
     // The job takes longer to stop than the lease, and is not killed.
     let released = leader.await_release();
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("fenced", Some(true)));

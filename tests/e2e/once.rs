@@ -187,7 +187,7 @@ fn facts_of_a_key_outlive_the_journal() {
 /// The topic of facts is as safe as the journal, also if a journal that was made by hand has less replicas than there could be.
 #[test]
 fn the_topic_of_facts_has_the_replicas_of_the_journal() {
-    let cluster = Cluster::start(3, 0);
+    let cluster = Cluster::shared();
     let kafka = cluster.kafka();
     for (of_journal, least) in [(3, "2"), (2, "1")] {
         let election = TestElection::new(PROGRAM, &kafka, Elector::Log);

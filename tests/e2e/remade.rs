@@ -100,7 +100,7 @@ fn a_leader_that_makes_no_topics_does_not_use_one_that_another_made_again() {
 #[test]
 fn a_topic_that_is_made_again_on_another_broker_is_written_to() {
     const KEPT: [(&str, &str); 2] = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
-    let cluster = Cluster::start(3, 0);
+    let cluster = Cluster::shared();
     let kafka = cluster.kafka();
     let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
     let topic = election.topic();

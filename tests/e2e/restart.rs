@@ -7,7 +7,7 @@ use std::time::Duration;
 use harness::candidate::{Candidate, Elector};
 use harness::election::TestElection;
 use harness::journal::Pen;
-use harness::kafka::{Broker, Kafka};
+use harness::kafka::{Kafka, Wired};
 use harness::wait;
 use nix::sys::signal::Signal;
 
@@ -184,22 +184,22 @@ fn a_stop_an_end_or_a_loss_between_two_runs_takes_effect_at_once() {
 /// Kafka stops between two runs: the lease ends, and the term with it. No run starts after the lease's end.
 #[test]
 fn no_run_starts_after_a_lease_that_ends_between_two_runs() {
-    let broker = Broker::own();
+    let wired = Wired::take();
     for (on_loss, delay) in [("exit", "10m"), ("standby", "2s")] {
-        let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+        let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
         let candidate = script(&election, "always", delay, "exit 7").lease("1s").option("--on-loss", on_loss);
         let mut run = candidate.option("--fence-warning", "0").start();
         let term = run.await_lead();
         run.await_event("restarting");
-        broker.freeze();
+        wired.freeze();
         let fenced = run.await_event("fenced");
         assert_eq!((fenced.number("term"), fenced.text("why")), (term, "fenced"));
         if on_loss == "exit" {
             assert_eq!(run.status(), 80);
-            broker.thaw();
+            wired.thaw();
             continue;
         }
-        broker.thaw();
+        wired.thaw();
         let again = wait::until("a run under a later term", || {
             run.events("job_started").into_iter().find(|event| event.number("term") > term)
         });

@@ -258,7 +258,7 @@ fn facts_that_take_longer_than_half_a_lease_are_read_over_several_leads() {
 /// producer that wrote to the old one never uses the new one, and the candidate replaces it: otherwise no window would ever run again.
 #[test]
 fn a_topic_of_facts_that_is_made_again_on_another_broker_is_written_to() {
-    let cluster = Cluster::start(3, 0);
+    let cluster = Cluster::shared();
     let kafka = cluster.kafka();
     let election = TestElection::new(PROGRAM, &kafka, Elector::Log);
     let name = format!("{}.once", election.topic());

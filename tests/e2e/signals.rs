@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
 use harness::election::TestElection;
-use harness::kafka::Broker;
+use harness::kafka::Wired;
 use harness::wait;
 use harness::witness::Event;
 use nix::sys::signal::Signal;
@@ -363,14 +363,14 @@ fn a_stop_at_any_moment_ends_the_candidate_in_order() {
 /// Kafka is down when the release must be delivered. The candidate waits for at most a lease, and a second stop ends the wait.
 #[test]
 fn a_stop_while_kafka_is_down_waits_for_a_lease_at_most() {
-    let broker = Broker::own();
+    let wired = Wired::take();
     for impatient in [false, true] {
-        let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+        let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
         let lease = if impatient { "50s" } else { "2s" };
         let mut run = election.candidate().lease(lease).start();
         let term = run.await_lead();
         election.await_witness(term);
-        broker.freeze();
+        wired.freeze();
         run.signal(Signal::SIGTERM);
         run.await_event("job_exited");
         if impatient {
@@ -381,7 +381,7 @@ fn a_stop_while_kafka_is_down_waits_for_a_lease_at_most() {
         let released = run.await_release();
         assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("stopped", Some(false)));
         election.assert_gone(term);
-        broker.thaw();
+        wired.thaw();
     }
 }
 

@@ -1,8 +1,9 @@
 //! `--brokers` that names servers of two clusters: each client would be in one of the two by chance, and each cluster would have a leader.
 
 use harness::candidate::Elector;
+use harness::cluster::Cluster;
 use harness::election::TestElection;
-use harness::kafka::{Broker, Kafka};
+use harness::kafka::Kafka;
 use rdkafka::mocking::MockCluster;
 
 use crate::PROGRAM;
@@ -35,7 +36,7 @@ fn a_candidate_is_refused_before_it_claims_and_no_topic_is_made() {
 /// Many clusters have the id that an image or a manual gives to each.
 #[test]
 fn clusters_with_one_id_are_distinguished_by_their_topics() {
-    let other = Broker::own();
+    let other = &Cluster::shared().brokers()[0];
     let [election, _] = elections(Elector::Log, &other.address());
     for kafka in [Kafka::shared(), &other.kafka()] {
         kafka.create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);

@@ -8,7 +8,7 @@ use std::thread;
 use harness::candidate::Elector;
 use harness::election::{Answer, TestElection};
 use harness::journal::{Heartbeats, Pen, end};
-use harness::kafka::{Broker, Kafka};
+use harness::kafka::{Kafka, Wired};
 use harness::schema::Schema;
 use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
@@ -162,20 +162,20 @@ fn reports_changes_as_they_happen_until_its_reader_closes() {
 /// Also if its lease ends before it is noticed that Kafka is away.
 #[test]
 fn no_leader_is_silent_while_kafka_is_away() {
-    let broker = Broker::own();
-    let kafka = broker.kafka();
+    let wired = Wired::take();
+    let kafka = wired.direct();
     kafka.create_topic("away.neli", &[("message.timestamp.type", "LogAppendTime")]);
     let pen = Pen::new(&kafka, "away.neli", &[]);
     let short = |record: String| record.replace("5000", "2000");
     pen.write("away/0", &[short(claim(-1)).as_bytes()]);
     let _heartbeats = Heartbeats::start(pen, "away/0".to_owned(), short(beat(0, 0)));
     let mut watch = Command::new(PROGRAM);
-    watch.args(["watch", "--group", "away", "--brokers", kafka.address()]);
+    watch.args(["watch", "--group", "away", "--brokers", wired.kafka().address()]);
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program is there");
     let mut lines = BufReader::new(watch.stdout.take().expect("piped")).lines().map_while(Result::ok);
     let mut warnings = BufReader::new(watch.stderr.take().expect("piped")).lines().map_while(Result::ok);
     assert!(lines.next().is_some_and(|line| line.contains(" as of now: web leads, term 0")));
-    broker.freeze();
+    wired.freeze();
     assert!(warnings.any(|line| line.contains("Kafka does not answer")), "an outage");
     watch.kill().and_then(|()| watch.wait()).expect("a child");
     assert_eq!(lines.collect::<Vec<_>>(), [""; 0], "nothing is said of the leader");

@@ -6,6 +6,7 @@
 use std::io;
 use std::iter;
 use std::net::SocketAddr;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use rdkafka::metadata::MetadataPartition;
@@ -34,6 +35,12 @@ impl Cluster {
     #[must_use]
     pub fn start(brokers: usize, candidates: usize) -> Self {
         Self::of(brokers, candidates, |node| node)
+    }
+
+    /// Three brokers of the whole test run, for tests that stop none of them.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(3, 0))
     }
 
     /// Like [`Cluster::start`], but the controller notices a broker's death as late as with Kafka's defaults.

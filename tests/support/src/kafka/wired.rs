@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, OnceLock};
 
 use super::{Broker, Kafka};
-use crate::network::{LinkConditions, Network, Wire};
+use crate::network::{Flow, LinkConditions, Network, Wire};
 use crate::node::{Door, Node, free_port};
 
 /// So many tests have a wire at a time.
@@ -73,6 +73,16 @@ impl Wired {
     #[must_use]
     pub fn wire(&self) -> &Wire {
         &Shared::get().wires[self.wire]
+    }
+
+    /// Nothing passes, as if the broker were stopped: connections stay open, and no request is answered.
+    pub fn freeze(&self) {
+        self.wire().set(LinkConditions { there: Flow::Held, back: Flow::Held, ..LinkConditions::default() });
+    }
+
+    /// What was held arrives.
+    pub fn thaw(&self) {
+        self.wire().set(LinkConditions::default());
     }
 }
 
