@@ -1,6 +1,6 @@
 //! A follower: it learns who leads, and does not stand for election.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
@@ -167,7 +167,9 @@ struct Reading {
     timeouts: Timeouts,
     /// Why nothing can be read: no broker answers, for example.
     trouble: Option<String>,
-    /// Since when nothing can be read, if the followers were warned of it.
+    /// The readings that have stopped at a batch that can't be decoded, each with its partition and what is wrong. Those of other partitions go on.
+    undecodable: BTreeMap<(u32, i32), String>,
+    /// Since when something can't be read, if the followers were warned of it.
     warned_since: Option<Time>,
     /// For the followers' warnings; the reading goes on after each.
     warnings: broadcast::Sender<Event>,
@@ -202,6 +204,7 @@ impl Reading {
             timeouts: Timeouts::default(),
             roles: states.into_iter().map(role).collect(),
             trouble: None,
+            undecodable: BTreeMap::new(),
             warned_since: None,
             warnings,
             on_warning,
@@ -248,14 +251,14 @@ impl Reading {
         self.touched.extend(self.timeouts.due(now));
         while let Some(at) = self.touched.pop_first() {
             let role = &self.roles[at];
-            let current = role.current(now);
-            let current = if self.trouble.is_none() { current } else { current.unanswered() };
+            let (current, trouble) = (role.current(now), self.trouble_of(at).cloned());
+            let current = if trouble.is_none() { current } else { current.unanswered() };
             let changes_at = leadership::lasts_for(current).map(|left| now + left);
             let is_partition_known = at == 0 || self.is_mapping_known(now);
             let known_at = self.mapping.as_ref().and_then(FollowedMapping::known_from).filter(|_| !is_partition_known);
             self.timeouts.set(at, [changes_at, role.stuck_at(), known_at].into_iter().flatten().min());
             let known = role.state.borrow().as_ref().ok().and_then(Leadership::leader).cloned();
-            let mut leadership = Leadership::of(current, now, known.as_ref(), self.trouble.clone());
+            let mut leadership = Leadership::of(current, now, known.as_ref(), trouble);
             if leadership == Leadership::Vacant && !is_partition_known {
                 leadership = Leadership::Unknown { trouble: None };
             }
@@ -293,11 +296,16 @@ impl Reading {
         self.follow_router(now)
     }
 
+    /// Why the journal of a role can't be read, if so.
+    fn trouble_of(&self, at: usize) -> Option<&String> {
+        let stopped = || self.undecodable.get(&self.router.reading_of(self.roles().nth(at)?)?);
+        self.trouble.as_ref().or_else(stopped)
+    }
+
     /// Sets why nothing can be read, which each role's followers are told; `None` if the reading goes on.
     fn set_trouble(&mut self, trouble: Option<String>) {
-        if let Some(trouble) = trouble.as_ref().filter(|_| self.warned_since.is_none()) {
-            self.warned_since = Some(clock::now());
-            self.warn(&format!("it is unknown who leads: {trouble}"));
+        if let Some(trouble) = &trouble {
+            self.warn_of_trouble(trouble);
         }
         if self.trouble != trouble {
             self.trouble = trouble;
@@ -305,10 +313,17 @@ impl Reading {
         }
     }
 
-    /// The journals can be read again.
+    fn warn_of_trouble(&mut self, trouble: &str) {
+        if self.warned_since.is_none() {
+            self.warned_since = Some(clock::now());
+            self.warn(&format!("it is unknown who leads: {trouble}"));
+        }
+    }
+
+    /// The journals can be read again, unless one has stopped at a batch.
     fn trouble_is_over(&mut self) {
         self.set_trouble(None);
-        if let Some(since) = self.warned_since.take() {
+        if let Some(since) = self.warned_since.take_if(|_| self.undecodable.is_empty()) {
             let lasted = Duration::from_secs(clock::now().since(since).as_secs());
             self.warn(&format!("the journal is read again, after {}", shown_duration(lasted)));
         }
@@ -332,11 +347,13 @@ impl Reading {
         }
         let now = clock::now();
         if let KafkaEvent::Read { reading, partition, offset, record } = event {
-            self.reads_on(reading);
+            self.reads_on(reading, partition);
             self.router.read(now, reading, partition, offset, record);
         } else if let KafkaEvent::Reading { reading, partition, event } = event {
-            if matches!(event, candidate::Event::ReachedEnd { .. }) {
-                self.reads_on(reading);
+            if let candidate::Event::ReachedEnd { .. } = event {
+                self.reads_on(reading, partition);
+            } else if let candidate::Event::Undecodable { offset, error } = &event {
+                self.stops(reading, partition, *offset, error);
             }
             self.router.handle(now, reading, partition, &event);
         }
@@ -357,10 +374,26 @@ impl Reading {
         Ok(())
     }
 
-    /// A reading hands over records, so nothing hinders it.
-    fn reads_on(&mut self, reading: u32) {
+    /// A reading hands over records of a partition, so nothing hinders it there.
+    fn reads_on(&mut self, reading: u32, partition: i32) {
+        if !self.router.has(reading) {
+            return;
+        }
+        let before = self.undecodable.len();
+        self.undecodable.retain(|of, _| *of != (reading, partition) && self.router.has(of.0));
+        if self.undecodable.len() < before {
+            self.touched.extend(0..self.roles.len());
+        }
+        self.trouble_is_over();
+    }
+
+    /// A reading has stopped in a partition, at a batch that can't be decoded. It tries that again every half a second.
+    fn stops(&mut self, reading: u32, partition: i32, offset: Offset, error: &str) {
         if self.router.has(reading) {
-            self.trouble_is_over();
+            let topic = &self.readers.source.elections.topic;
+            let trouble = format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}");
+            self.warn_of_trouble(&trouble);
+            self.undecodable.insert((reading, partition), trouble);
         }
     }
 
@@ -408,12 +441,7 @@ impl Reading {
             {
                 self.read_anew(now, number);
             }
-            candidate::Event::Undecodable { offset, error } => {
-                role.listener.undecodable(now);
-                let topic = &self.readers.source.elections.topic;
-                let trouble = format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}");
-                self.set_trouble(Some(trouble));
-            }
+            candidate::Event::Undecodable { .. } => role.listener.undecodable(now),
             _ => {}
         }
         let listener = &mut self.roles[at].listener;
@@ -428,8 +456,6 @@ impl Reading {
 
     /// Reads a role's journal anew: its history was cut, or the topic was created again.
     fn read_anew(&mut self, now: Time, number: u32) {
-        // It was about the reading that is over.
-        self.set_trouble(None);
         let at = number as usize;
         self.touched.insert(at);
         if let Some(mapping) = self.mapping.as_mut().filter(|_| at == 0) {

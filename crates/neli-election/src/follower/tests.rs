@@ -195,6 +195,42 @@ fn a_release_far_back_in_the_log_is_found() {
     assert_eq!(*follower.borrow(), Ok(Leadership::Vacant));
 }
 
+/// The records of other partitions show nothing of the one that has stopped: a role there is not vacant, and the program is not warned each time.
+#[test]
+fn a_batch_that_can_not_be_decoded_hides_the_roles_of_its_partition_alone() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, mut told) = broadcast::channel(10);
+    let unknown = Ok(Leadership::Unknown { trouble: None });
+    let (states, followers): (Vec<_>, Vec<_>) = (0..2).map(|_| watch::channel(unknown.clone())).unzip();
+    let source = source();
+    let elections = Elections { roles: 0..2, ..source.elections };
+    let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings, None);
+    reading.start().unwrap();
+    let of = |partition, event| KafkaEvent::Reading { reading: 1, partition, event };
+    let answered = || candidate::Event::Answered { asked: clock::now(), start: 0, end: 0 };
+    for event in [KafkaEvent::Partitions(2), of(0, answered()), of(1, answered())] {
+        reading.handle(event).unwrap();
+    }
+    reading.publish(clock::now());
+    let leaderships = || followers.iter().map(|follower| follower.borrow().clone().unwrap()).collect::<Vec<_>>();
+    assert_eq!(leaderships(), [Leadership::Vacant, Leadership::Vacant]);
+    for offset in 0..3 {
+        let error = "a bad checksum".into();
+        reading.handle(of(1, candidate::Event::Undecodable { offset: 7, error })).unwrap();
+        let record = JournalRecord::Other;
+        reading.handle(KafkaEvent::Read { reading: 1, partition: 0, offset, record }).unwrap();
+        reading.publish(clock::now());
+        let trouble = Some("topic \"t\": the batch at offset 7 can't be decoded: a bad checksum".to_owned());
+        assert_eq!(leaderships(), [Leadership::Vacant, Leadership::Unknown { trouble }]);
+    }
+    let mut warned = || std::iter::from_fn(|| told.try_recv().ok()).count();
+    assert_eq!(warned(), 1);
+    reading.handle(KafkaEvent::Read { reading: 1, partition: 1, offset: 7, record: JournalRecord::Other }).unwrap();
+    reading.publish(clock::now());
+    assert!(!leaderships().iter().any(|leadership| matches!(leadership, Leadership::Unknown { trouble: Some(_) })));
+    assert_eq!(warned(), 1, "it is over");
+}
+
 /// The client may rest for good, as librdkafka's did after a cluster's restart.
 #[test]
 fn a_reader_that_hands_over_nothing_is_replaced() {

@@ -92,6 +92,11 @@ impl Router {
         self.live == Some(reading) || self.extra.contains_key(&reading)
     }
 
+    /// The reading that a role follows, and the role's partition.
+    pub fn reading_of(&self, role: u32) -> Option<(u32, i32)> {
+        self.place(role).reading.zip(self.partition_of(role))
+    }
+
     /// The number of the topic's partitions, once it is known.
     pub const fn partitions(&self) -> Option<i32> {
         self.partitions
