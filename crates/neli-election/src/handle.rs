@@ -421,8 +421,7 @@ impl Lead {
     /// ```
     pub async fn resign(self) {
         self.tenure.resign();
-        let term = self.tenure.term();
-        let is_released = |state: &State| state.tenure.as_ref().is_none_or(|tenure| tenure.term() != term);
+        let is_released = |state: &State| state.tenure.as_ref().is_none_or(|held| !Arc::ptr_eq(held, &self.tenure));
         let _ = self.shared.wait_for(|state| is_released(state).then_some(())).await;
     }
 }

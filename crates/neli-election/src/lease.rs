@@ -397,9 +397,12 @@ impl Tenure {
         Lost { term: self.term, reason }
     }
 
-    /// Asks the election's thread to give up the lead.
+    /// Asks the election's thread to give up the lead. If its end has begun there is nothing to give up, and in a topic that was made anew a later
+    /// lead may have this term's number.
     pub(crate) fn resign(&self) {
-        self.commands.send(Command::Resign { term: self.term });
+        if self.ends().is_none() {
+            self.commands.send(Command::Resign { term: self.term });
+        }
     }
 
     async fn wait_for(&self, what: impl Fn(Phase) -> Option<Reason>) -> Reason {

@@ -49,6 +49,23 @@ fn nothing_begins_once_the_end_has_begun() {
     assert!(tenure.no_task().is_some());
 }
 
+/// In a topic that was made anew a later lead may have the same number, and an old handle must not give that up.
+#[test]
+fn a_lead_that_ends_is_not_given_up() {
+    for stop in [true, false] {
+        let (tenure, mut commands) = tenure(LONG);
+        tenure.resign();
+        assert_eq!(commands.try_recv(), Ok((3, Command::Resign { term: 7 })));
+        if stop {
+            tenure.stop(Reason::Revoked);
+        } else {
+            tenure.end(Reason::Expired);
+        }
+        tenure.resign();
+        assert!(commands.try_recv().is_err());
+    }
+}
+
 #[test]
 fn nothing_begins_at_the_deadline() {
     let (tenure, mut commands) = tenure(Duration::ZERO);
