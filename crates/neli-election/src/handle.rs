@@ -234,6 +234,7 @@ impl Election {
 
     /// The leader, as far as this candidate has read the journal. A leader that is silent, or whose records can't be read because Kafka
     /// can't be reached, is returned until another one leads: [`leadership`](Self::leadership) also says whether its lease may still run.
+    /// `None` once this candidate no longer stands for election.
     ///
     /// # Examples
     ///

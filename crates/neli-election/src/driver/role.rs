@@ -213,7 +213,9 @@ impl Role {
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
             state.undecodable = self.undecodable.trouble().map(|(_, message)| message.to_owned());
-            let leader = status.leader().map(|leader| Leader::of(leader, state.leader.as_ref()));
+            // One that has ended, in order or not, reads no more who leads.
+            let leader = status.leader().filter(|_| self.ending.is_none());
+            let leader = leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
             // Nobody waits for a change of this: it is read on request.
             state.status = Status { standbys: Vec::new(), ..status };
             let has_changed = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;

@@ -61,6 +61,25 @@ fn a_leader_that_has_missed_three_heartbeats_is_silent_while_kafka_answers() {
     assert_eq!(unknown, Leadership::Unknown { trouble: Some(trouble) });
 }
 
+/// It reads nothing any more, so another may lead; and one that has left in order shows none either.
+#[test]
+fn a_candidate_that_was_refused_shows_no_leader() {
+    let (mut role, state, events) = new_role();
+    let now = clock::now();
+    role.node.handle(now, node::Event::Election(candidate::Event::Answered { asked: now, start: 0, end: 1 }));
+    let record = Record::parse(CLAIM.as_bytes());
+    role.node.handle(now, node::Event::Election(candidate::Event::Read { offset: 0, record, written_ms: None }));
+    role.publish(true);
+    let (commands, _) = mpsc::unbounded_channel();
+    let election = Election::joining(Shared { commands: Commands::new(0, commands), state, events });
+    assert_eq!(election.leader().map(|leader| leader.term), Some(0));
+    role.node.handle(now, node::Event::Refused("a right is missing".into()));
+    role.ending = Some(Error::Refused("a right is missing".to_owned()));
+    role.publish(true);
+    role.tell_end();
+    assert_eq!(election.leader(), None);
+}
+
 /// A candidate that reads the journal anew reads of earlier leaders before it reads of the present one.
 #[test]
 fn nobody_leads_as_far_as_is_known_before_all_records_are_read() {
