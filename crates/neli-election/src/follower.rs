@@ -79,7 +79,7 @@ impl Follower {
     }
 
     /// The warnings from now on: [`Event::Warning`] and [`Event::Missed`] alone. One says that nothing can be read, and another that this is
-    /// over. The followers of many roles share one reader, so each returns the same warnings. While nobody has asked for events, warnings go to
+    /// over. If the follower ends, the last one says why. The followers of many roles share one reader, so each returns the same warnings. While nobody has asked for events, warnings go to
     /// stderr, unless [`Builder::on_warning`](crate::Builder::on_warning) was given.
     ///
     /// # Examples
@@ -105,7 +105,7 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// Kafka refuses to be read, and the follower has ended.
+    /// Kafka refuses to be read, or the machine has no thread to spare, and the follower has ended.
     ///
     /// # Cancel safety
     ///
@@ -238,12 +238,17 @@ impl Reading {
                 Some(Some(event)) => self.handle(event),
             };
             if let Err(error) = handled.and_then(|()| self.replace_stuck_readers(clock::now())) {
-                for role in &self.roles {
-                    drop(role.state.send_replace(Err(error.clone())));
-                }
-                return;
+                return self.end(&error);
             }
         }
+    }
+
+    /// Tells the followers why nothing is read any more. A program that never waits for a change learns it from the warning.
+    fn end(&self, error: &Error) {
+        for role in &self.roles {
+            drop(role.state.send_replace(Err(error.clone())));
+        }
+        self.warn(&format!("it is unknown who leads, and this follower has ended: {error}"));
     }
 
     /// Publishes who leads each role. Returns when that changes if nothing is read until then.

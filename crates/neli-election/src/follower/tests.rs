@@ -104,6 +104,22 @@ fn an_outage_is_a_warning_once_and_so_is_its_end() {
     assert!(message.starts_with("the journal is read again, after "), "{message}");
 }
 
+/// Otherwise a program that only asks who leads would log nothing.
+#[test]
+fn the_end_of_a_follower_is_its_last_warning() {
+    let (events, received) = mpsc::channel(1);
+    let (warnings, mut told) = broadcast::channel(1);
+    let (state, mut follower) = watch::channel(Ok(Leadership::Unknown { trouble: None }));
+    let (_follows, followers) = mpsc::channel(1);
+    let refused = SessionEvent::Refused { role: None, error: "a right is missing".to_owned() };
+    events.try_send(refused.into()).unwrap();
+    Reading::new(source(), events, vec![state], warnings, None).run(Waiter::new().unwrap(), received, followers);
+    assert_eq!(*follower.borrow_and_update(), Err(Error::Refused("a right is missing".to_owned())));
+    let message = "it is unknown who leads, and this follower has ended: a right is missing".to_owned();
+    assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
+    assert!(told.try_recv().is_err());
+}
+
 /// Each of thousands of leaders writes a heartbeat a second, and a look at all roles for each heartbeat would take more than a processor.
 #[test]
 fn a_record_of_one_role_costs_no_look_at_the_others() {
