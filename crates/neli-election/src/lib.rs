@@ -43,7 +43,7 @@
 //! Kafka in order; it is over a margin before another candidate may lead, and [`Lease::is_valid`] is false from then on, whatever threads,
 //! runtimes and the network do, also after the process was stopped or the machine slept. The assumptions are those of `neli-run`: Kafka
 //! keeps the records that a consumer could read, nobody deletes or forges them, and the clocks of two machines run at rates within 1 % of
-//! each other.
+//! each other. A topic whose settings may lose records is refused, or an [`Event::Warning`] names them.
 //!
 //! **Before a lead is released in order, the tasks under it have ended**: at a revoke, a resignation, an operator's request and
 //! [`Election::leave`], every task of [`Election::serve`], [`Lead::run`] and [`Lease::run`] is awaited, and the callback of

@@ -1,3 +1,5 @@
+use neli_proto::topic::Risk;
+
 use super::*;
 use crate::handle::Election;
 
@@ -39,4 +41,13 @@ fn an_outage_is_told_once_although_its_reason_changes() {
     let warnings =
         warnings_after(vec![outage("a:9092: refused"), outage("b:9092: refused"), outage("a:9092: refused")]);
     assert_eq!(warnings, ["Kafka does not answer: a:9092: refused"]);
+}
+
+/// R0: each candidate warns of what may lose records, once. A program with the library need not have `neli-run doctor`.
+#[test]
+fn risks_of_the_topic_are_a_warning_once() {
+    let risks = || SessionEvent::Risks { role: 0, risks: vec![Risk::UncleanLeaderElection] };
+    let warnings = warnings_after(vec![risks(), risks()]);
+    let expected = "topic \"billing.neli\": unclean.leader.election.enable=true: ";
+    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
 }
