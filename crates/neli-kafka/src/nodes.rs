@@ -175,10 +175,10 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
 /// Notes that a batch of the journal of `topic` can't be decoded (R0), which lasts until something is read again: each answer about the log's end
 /// comes all the same.
 pub fn note_undecodable(reminder: &mut Reminder, now: Time, topic: &str, event: &candidate::Event) {
-    use candidate::Event::{Passed, ReachedEnd, Read, Undecodable};
+    use candidate::Event::{HelloAsked, Passed, ReachedEnd, Read, ReadHello, Undecodable};
     if let Undecodable { offset, error } = event {
         reminder.begin(now, text::undecodable(topic, *offset, error));
-    } else if let Passed { .. } | ReachedEnd { .. } | Read { .. } = event {
+    } else if let HelloAsked { .. } | Passed { .. } | ReachedEnd { .. } | Read { .. } | ReadHello { .. } = event {
         reminder.end(now);
     }
 }

@@ -133,8 +133,9 @@ fn each_term_that_began_ends_with_one_event() {
 #[test]
 fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
     let (mut role, state, mut events) = new_role();
-    let (now, error) = (clock::now(), "a bad checksum".into());
-    role.note(now, &candidate::Event::Undecodable { offset: 7, error });
+    let now = clock::now();
+    let undecodable = candidate::Event::Undecodable { offset: 7, error: "a bad checksum".into() };
+    role.note(now, &undecodable);
     assert!(role.poll_timeout().is_some_and(|due| due <= now));
     role.warn_if_due(now);
     role.publish(true);
@@ -147,7 +148,9 @@ fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
     for (event, lasts) in [
         (candidate::Event::Answered { asked: now, start: 0, end: 8 }, true),
         (candidate::Event::ReachedEnd { next: 8 }, false),
+        (candidate::Event::HelloAsked { offset: 7 }, false),
     ] {
+        role.note(now, &undecodable);
         role.note(now, &event);
         role.publish(true);
         assert_eq!(state.borrow().undecodable.is_some(), lasts, "{event:?}");
