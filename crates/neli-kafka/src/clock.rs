@@ -99,16 +99,32 @@ impl Alarm {
         Ok(())
     }
 
-    /// The timer has become readable; unsets it.
+    /// The time has come; unsets the timer, if it is readable. By the clock its time may come a moment before: then it is still set.
     pub fn acknowledge(&mut self) {
         // The count of expirations is of no interest, only that it is read.
-        let _ = self.timer.wait();
-        self.set_to = None;
+        if self.timer.wait().is_ok() {
+            self.set_to = None;
+        }
     }
 }
 
 impl AsFd for Alarm {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise it becomes readable later, and who waits without a time finds it so again and again.
+    #[test]
+    fn a_timer_that_is_acknowledged_before_it_is_readable_can_be_unset() {
+        let mut alarm = Alarm::new().unwrap();
+        alarm.set(Some(now() + Duration::from_secs(3600))).unwrap();
+        alarm.acknowledge();
+        alarm.set(None).unwrap();
+        assert!(alarm.timer.get().unwrap().is_none());
     }
 }
