@@ -273,8 +273,8 @@ impl Builder {
     /// no broker answers, for example, when there is no candidate yet whose [`events`](crate::Election::events) could be read. A warning about
     /// all [roles](Self::roles) of the process is passed once, and one about a single role of many begins with its name.
     ///
-    /// The callback is called in a task of its own, in the runtime that `join` was called in. Without a callback each warning is a line on
-    /// stderr, unless a call returns it as an error; so is one at which the callback panics.
+    /// The callback is called in a task of its own, in the runtime that `join` was called in; when that has ended, warnings are events alone.
+    /// Without a callback each warning is a line on stderr, unless a call returns it as an error; so is one at which the callback panics.
     ///
     /// # Examples
     ///
@@ -337,7 +337,8 @@ impl Builder {
     }
 
     /// Follows the election, in a thread of its own, and stands in none: who leads is learnt, to route requests to the leader for example. Only
-    /// the options that say where the election is count, and [`on_warning`](Self::on_warning), whose callback that thread calls.
+    /// the options that say where the election is count, and [`on_warning`](Self::on_warning), whose callback that thread calls: while it blocks,
+    /// what is known about the leader stands still.
     ///
     /// # Errors
     ///

@@ -79,8 +79,8 @@ impl Follower {
     }
 
     /// The warnings from now on: [`Event::Warning`] and [`Event::Missed`] alone. One says that nothing can be read, and another that this is
-    /// over. If the follower ends, the last one says why. The followers of many roles share one reader, so each returns the same warnings. While nobody has asked for events, warnings go to
-    /// stderr, unless [`Builder::on_warning`](crate::Builder::on_warning) was given.
+    /// over. If the follower ends, the last one says why. The followers of many roles share one reader, so each returns the same warnings. While
+    /// nobody has asked for events, warnings go to stderr, unless [`Builder::on_warning`](crate::Builder::on_warning) was given.
     ///
     /// # Examples
     ///

@@ -251,7 +251,7 @@ impl Election {
         self.shared.state.borrow().leader.clone()
     }
 
-    /// The leader by a record that is younger than its lease; or that it is silent; or that nobody leads; or that the leader is unknown, and why. It is what a
+    /// The leader by a record that was read within its lease; or that it is silent; or that nobody leads; or that the leader is unknown, and why. It is what a
     /// [`Follower`](crate::Follower) returns, without a follower: for routing requests.
     ///
     /// # Examples
