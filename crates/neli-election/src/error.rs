@@ -6,6 +6,8 @@ use neli_kafka::ClientError;
 use neli_proto::record::Why;
 use thiserror::Error;
 
+use crate::wording::one_line;
+
 /// Why a candidate or a follower can't start or has ended, or why a lead has ended.
 ///
 /// ```
@@ -61,7 +63,8 @@ impl Error {
     }
 
     pub(crate) fn option(option: &'static str, value: impl Into<String>, expected: impl Into<String>) -> Self {
-        Self::Option { option, value: value.into(), expected: expected.into() }
+        // It may contain a part of the value.
+        Self::Option { option, value: value.into(), expected: one_line(&expected.into()) }
     }
 }
 
@@ -74,9 +77,7 @@ impl From<ClientError> for Error {
 fn shown(value: &str) -> String {
     match value {
         "" => String::new(),
-        // An error is one line.
-        _ if value.contains(char::is_control) => format!(" {}", value.escape_debug()),
-        _ => format!(" {value}"),
+        _ => format!(" {}", one_line(value)),
     }
 }
 

@@ -159,7 +159,7 @@ impl Event {
     }
 
     pub(crate) fn warning(message: &str) -> Self {
-        Self::Warning { message: message.to_owned() }
+        Self::Warning { message: wording::one_line(message) }
     }
 }
 

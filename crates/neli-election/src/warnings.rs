@@ -8,6 +8,8 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedSender};
 
+use crate::wording::one_line;
+
 /// What a program does with a warning.
 pub(crate) type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -20,9 +22,10 @@ fn to_stderr(group: &str, message: &str) {
 /// Calls the program's callback. If there is none, or it panics, the warning goes to stderr, and the next one to the callback again: otherwise
 /// nobody would learn of those that follow, and the caller would end with it.
 pub(crate) fn pass(callback: Option<&OnWarning>, group: &str, message: &str) {
-    let is_passed = callback.is_some_and(|callback| catch_unwind(AssertUnwindSafe(|| callback(message))).is_ok());
+    let message = one_line(message);
+    let is_passed = callback.is_some_and(|callback| catch_unwind(AssertUnwindSafe(|| callback(&message))).is_ok());
     if !is_passed {
-        to_stderr(group, message);
+        to_stderr(group, &message);
     }
 }
 

@@ -1,8 +1,8 @@
 //! What users of the library are told to do: the layers below say what is wrong, and name no option of `neli-run`, since its users have options
 //! and those of the library have the builder's methods.
 
-use neli_kafka::Words;
 use neli_kafka::properties::{Fault, Instead};
+use neli_kafka::{Words, names};
 use neli_proto::mapping::Differs;
 use neli_proto::note::Refusal;
 
@@ -29,9 +29,22 @@ pub(crate) fn fault(fault: &Fault) -> String {
     format!("{fault}: {instead}")
 }
 
+/// A text in one line, with its control characters escaped: it may contain the name of another candidate, which can be any text.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if character.is_control() || names::is_invisible(character) {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
 /// Why a candidate was refused.
 pub(crate) fn refusal(refusal: &Refusal) -> String {
-    match refusal {
+    one_line(&match refusal {
         Refusal::Overlap { name, .. } => format!(
             "{name} stands in this election with an overlap, which the library does not have; start it without that"
         ),
@@ -40,7 +53,7 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
         Refusal::TopicRemade => {
             "the topic was deleted and made again, and the new one is not accepted if create_topic is false".to_owned()
         }
-    }
+    })
 }
 
 /// How another candidate's roles differ, and what to do.
@@ -121,5 +134,12 @@ mod tests {
             refusal(&overlap),
             "web2 stands in this election with an overlap, which the library does not have; start it without that"
         );
+    }
+
+    #[test]
+    fn the_name_of_another_candidate_begins_no_line() {
+        let overlap = Refusal::Overlap { name: "evil\n\u{1b}[2J".into(), is_theirs: true };
+        let line = refusal(&overlap);
+        assert!(line.starts_with("evil\\n\\u{1b}[2J stands"), "{line:?}");
     }
 }

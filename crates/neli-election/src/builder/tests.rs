@@ -29,6 +29,10 @@ fn each_refusal_names_option_value_and_what_would_be_right() {
             "group a b: the topic 'a b.neli' would not be 1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor ..; give another by \
              topic",
         ),
+        (
+            builder().brokers("a:9092\nb:9092"),
+            "brokers a:9092\\nb:9092: must be HOST:PORT,.. and 'a:9092\\nb' is no host (an IPv6 address stands in brackets: [::1]:9092)",
+        ),
         (builder().topic(".."), "topic ..: must be 1 to 249 of a-z A-Z 0-9 . _ -, and neither . nor .."),
         (builder().name("\n"), "name \\n: must not be blank"),
         (builder().lease(ms(299)), "lease 299ms: must be 300ms to 60s"),

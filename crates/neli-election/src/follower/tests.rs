@@ -288,7 +288,6 @@ fn a_warning_is_passed_on() {
     let (events, _received) = mpsc::channel(1);
     let (warnings, mut told) = broadcast::channel(1);
     let mut reading = Reading::new(source(), events, Vec::new(), warnings, None);
-    let message = "odd".to_owned();
-    reading.handle(SessionEvent::Warning(message.clone()).into()).unwrap();
-    assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
+    reading.handle(SessionEvent::Warning("odd\nname".to_owned()).into()).unwrap();
+    assert_eq!(told.try_recv(), Ok(Event::Warning { message: "odd\\nname".to_owned() }), "in one line");
 }
