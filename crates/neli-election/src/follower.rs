@@ -445,6 +445,10 @@ impl Reading {
                 if role.listener.topic_missing(asked).is_err() =>
             {
                 self.read_anew(now, number);
+                // The reader of all roles' partitions says this of a topic that it has never found.
+                let topic = &self.readers.source.elections.topic;
+                let trouble = format!("topic \"{topic}\": it does not exist yet; waiting until a candidate creates it");
+                self.set_trouble(Some(trouble));
             }
             candidate::Event::Undecodable { .. } => role.listener.undecodable(now),
             _ => {}

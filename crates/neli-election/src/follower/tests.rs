@@ -247,6 +247,33 @@ fn a_batch_that_can_not_be_decoded_hides_the_roles_of_its_partition_alone() {
     assert_eq!(warned(), 1, "it is over");
 }
 
+/// A reader beside that of all roles reports no outage, and with many roles such a one waits for the topic.
+#[test]
+fn a_topic_that_is_gone_is_why_the_leader_is_unknown() {
+    let mut fixture = Fixture::new();
+    let Fixture { reading, follower, .. } = &mut fixture;
+    reading.start().unwrap();
+    let began = clock::now();
+    let of = |event| KafkaEvent::Reading { reading: 1, partition: 0, event };
+    reading.handle(of(candidate::Event::Answered { asked: began, start: 0, end: 0 })).unwrap();
+    for seconds in [0, 10] {
+        let asked = began + Duration::from_secs(seconds);
+        let missing = candidate::Event::TopicIdentified { asked, identity: TopicIdentity::Missing };
+        reading.handle(of(missing)).unwrap();
+    }
+    reading.publish(clock::now());
+    let leadership = follower.borrow_and_update().clone().unwrap();
+    assert!(
+        matches!(&leadership, Leadership::Unknown { trouble: Some(why) } if why.contains("does not exist yet")),
+        "{leadership:?}"
+    );
+    reading
+        .handle(KafkaEvent::Reading { reading: 2, partition: 0, event: candidate::Event::ReachedEnd { next: 0 } })
+        .unwrap();
+    reading.publish(clock::now());
+    assert_eq!(*follower.borrow(), Ok(Leadership::Unknown { trouble: None }));
+}
+
 /// The client may rest for good, as librdkafka's did after a cluster's restart.
 #[test]
 fn a_reader_that_hands_over_nothing_is_replaced() {
