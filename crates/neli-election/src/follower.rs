@@ -405,7 +405,11 @@ impl Reading {
     /// Passes the router's events to the roles' listeners.
     fn follow_router(&mut self, now: Time) -> Result<(), Error> {
         loop {
-            self.readers.follow(&mut self.router).map_err(|error| Error::System(reason(&error)))?;
+            match self.readers.follow(&mut self.router) {
+                // It is tried again at each event of another reader.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.readers.is_any() => {}
+                followed => followed.map_err(|error| Error::System(reason(&error)))?,
+            }
             let event = self.router.poll();
             // No event of the former readings may reach a role that is read in another partition.
             if event.is_none() && !self.follow_mapping(now) {
