@@ -31,6 +31,11 @@ pub(super) fn explain(error: &KafkaError) -> String {
     }
 }
 
+/// Whether a client could not be made for lack of a thread: its configuration is not the reason.
+pub(super) fn is_lack_of_thread(error: &KafkaError) -> bool {
+    matches!(error, KafkaError::ClientCreation(reason) if reason.starts_with("Failed to create thread: "))
+}
+
 /// Receives librdkafka's errors and log lines for one of our clients. It keeps the last text, because rust-rdkafka passes on only an
 /// error's code.
 pub(super) struct KafkaContext {
@@ -224,6 +229,13 @@ mod tests {
             let error = KafkaError::ClientConfig(refused, why, key.to_owned(), "hunter2".to_owned());
             assert!(!explain(&error).contains("hunter2"));
         }
+    }
+
+    #[test]
+    fn a_lack_of_threads_is_distinguished_from_a_wrong_configuration() {
+        let is_lack = |reason: &str| is_lack_of_thread(&KafkaError::ClientCreation(reason.to_owned()));
+        assert!(is_lack("Failed to create thread: Resource temporarily unavailable (11)"));
+        assert!(!is_lack("ssl.ca.location failed: No such file or directory"));
     }
 
     mod advertised_address {

@@ -262,8 +262,9 @@ impl<R: HasNode> Nodes<R> {
         self.follow_many();
     }
 
-    /// Does for all roles together what is due by now: the spread of the roles, and notes about problems that last.
+    /// Does for all roles together what is due by now: the spread of the roles, notes about problems that last, and readers that lacked a thread.
     pub fn handle_common_timeout(&mut self, now: Time) {
+        self.session.handle_timeout(now);
         self.notes.extend(std::iter::from_fn(|| self.troubles.poll(now)));
         if let Some(many) = &mut self.many {
             many.handle_timeout(now);
@@ -388,7 +389,8 @@ impl<R: HasNode> Nodes<R> {
     /// The time of the next call, for a role or for all of them together.
     pub fn poll_timeout(&self) -> Option<Time> {
         let spread = self.many.as_ref().and_then(ManyRoles::poll_timeout);
-        [self.timeouts.first(), spread, self.troubles.poll_timeout()].into_iter().flatten().min()
+        let troubles = self.troubles.poll_timeout();
+        [self.timeouts.first(), spread, troubles, self.session.poll_timeout()].into_iter().flatten().min()
     }
 
     /// The roles that are due by now.

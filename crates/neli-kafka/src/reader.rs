@@ -9,8 +9,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
+use std::{io, mem, thread};
 
 use neli_proto::kafka::Event;
 use neli_proto::time::Time;
@@ -20,19 +20,22 @@ use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
 use crate::bootstrap_servers::{ServersQuestion, admit, ask_servers};
-use crate::context::explain;
+use crate::context::{explain, is_lack_of_thread};
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, topic_identity};
 use crate::questions::{Answer, AnswerLimit, LOOK_AGAIN, Question, RETRY};
 use crate::reading::{IfMissing, Order, Reading, Source};
-use crate::text::reason;
+use crate::text::{reason, without_thread};
 use crate::threads;
 use crate::topic::{self, Found, Presence, TopicError};
 use crate::{clock, embedded};
 
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
+
+/// The time between two attempts to begin a reading whose client or second thread lacks a thread.
+const NO_THREAD: Duration = Duration::from_secs(1);
 
 /// One reading of the journals in a topic's partitions. Dropping it never blocks. Events that it sent before carry its number.
 pub struct Reader {
@@ -47,16 +50,28 @@ impl Reader {
     /// # Errors
     ///
     /// The thread can't be started.
-    pub fn start(source: Source, reading: u32, events: Sender<KafkaEvent>) -> Result<Self, std::io::Error> {
+    pub fn start(source: Source, reading: u32, events: Sender<KafkaEvent>) -> Result<Self, io::Error> {
         let (orders, received) = mpsc::channel();
         let stopped = Arc::new(AtomicBool::new(false));
         let (sender, ended) = (orders.clone(), Arc::clone(&stopped));
-        let run = move || match Reading::new(source, reading, events.clone(), sender, ended) {
-            Ok(reading) => Asker::run(reading, &received),
-            Err(error) => {
-                let refused = SessionEvent::Refused { role: None, error: explain(&error) };
-                // It fails only if the receiver is gone.
-                let _ = events.blocking_send(refused.into());
+        let run = move || {
+            let mut is_told = false;
+            while !ended.load(Ordering::Relaxed) && !events.is_closed() {
+                let made = Reading::new(source.clone(), reading, events.clone(), sender.clone(), Arc::clone(&ended));
+                let lack = match made.map(|reading| Asker::run(reading, &received)) {
+                    Ok(Ok(())) => return,
+                    Ok(Err(error)) => reason(&error),
+                    Err(error) if is_lack_of_thread(&error) => explain(&error),
+                    Err(error) => {
+                        let refused = SessionEvent::Refused { role: None, error: explain(&error) };
+                        // It fails only if the receiver is gone.
+                        return drop(events.blocking_send(refused.into()));
+                    }
+                };
+                if !mem::replace(&mut is_told, true) {
+                    let _ = events.blocking_send(SessionEvent::Warning(without_thread(&lack)).into());
+                }
+                thread::park_timeout(NO_THREAD);
             }
         };
         threads::start("neli-asker", run)?;
@@ -108,15 +123,17 @@ struct Asker {
 }
 
 impl Asker {
-    fn run(reading: Reading, orders: &mpsc::Receiver<Order>) {
+    /// Asks until the reading is over.
+    ///
+    /// # Errors
+    ///
+    /// The thread that polls can't be started.
+    fn run(reading: Reading, orders: &mpsc::Receiver<Order>) -> io::Result<()> {
         let reading = Arc::new(reading);
         let polled = Arc::clone(&reading);
-        let started = threads::start("neli-reader", move || polled.poll());
-        if let Err(error) = started {
-            reading.refuse(format!("no thread for the journal's reader: {}", reason(&error)));
-            return;
-        }
+        threads::start("neli-reader", move || polled.poll())?;
         Self::new(reading).ask_on(orders);
+        Ok(())
     }
 
     fn new(reading: Arc<Reading>) -> Self {

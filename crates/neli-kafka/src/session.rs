@@ -24,7 +24,7 @@ use crate::facts::{FactsReader, FactsSettings, FactsTopic};
 use crate::group::Member;
 use crate::producer::Producer;
 use crate::reading::Source;
-use crate::text::{ClientError, reason};
+use crate::text::{ClientError, reason, without_thread};
 use crate::topic::partitions_changed;
 
 pub use router::{KafkaReaders, Router};
@@ -35,6 +35,8 @@ mod router;
 const EVENTS_WAITING: usize = 1024;
 /// How many of them one call of [`Session::poll`] takes.
 const READ_AT_ONCE: usize = 64;
+/// The time between two tries to start a reader.
+const READS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// One producer, one reader and one member of the group for all elections of a process.
 pub struct Session {
@@ -248,14 +250,15 @@ impl Session {
     /// After a topic was deleted and created again, a producer may never reach the partitions' new leaders, because it remembers the old ones
     /// (librdkafka's issue 4898). A new producer remembers nothing.
     ///
-    /// If it can't be made, [`SessionEvent::Refused`] follows: without one the process can't stand.
+    /// If it can't be made, for lack of a thread for example, the one before goes on until another replacement is wanted.
     pub(crate) fn renew_producer(&mut self, role: u32) {
         if self.known_renewals.get(&role).copied().unwrap_or_default() == self.renewals {
             let Source { access, elections, .. } = &self.readers.source;
             match Producer::start(access, elections, self.timeout, self.event_sender.clone()) {
                 Ok(producer) => self.producer = producer,
                 Err(error) => {
-                    self.outputs.push_back(SessionEvent::Refused { role: None, error: error.to_string() });
+                    let warning = format!("the journal's producer can't be replaced; the one before goes on: {error}");
+                    self.outputs.push_back(SessionEvent::Warning(warning));
                     return;
                 }
             }
@@ -310,27 +313,34 @@ impl Session {
         }
     }
 
+    /// When to call [`handle_timeout`](Self::handle_timeout): a reader could not be started.
+    pub(crate) fn poll_timeout(&self) -> Option<Time> {
+        self.no_reader_at.map(|at| at + READS_AGAIN_AFTER)
+    }
+
+    /// Tries again to start the readers that could not be started. Events come only from those that were.
+    pub(crate) fn handle_timeout(&mut self, now: Time) {
+        if self.poll_timeout().is_some_and(|at| now >= at) {
+            self.follow_router();
+        }
+    }
+
     /// Does what the router wants of the readers, and reports its events.
     fn follow_router(&mut self) {
-        match self.readers.follow(&mut self.router) {
-            Ok(()) => self.no_reader_at = None,
-            // Each event of another reader is followed by another attempt. The other roles lead on.
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.readers.is_any() => {
-                if self.no_reader_at.replace(clock::now()).is_none() {
-                    let warning = format!(
-                        "a role's journal can't be read for lack of a thread (ulimit -u, pids.max): {}; it is tried again, and until then \
-                         this process claims no such role",
-                        reason(&error)
-                    );
-                    self.outputs.push_back(SessionEvent::Warning(warning));
-                }
-            }
-            Err(error) => {
-                let error = format!("the journal can't be read: {}", reason(&error));
-                self.outputs.push_back(SessionEvent::Refused { role: None, error });
-            }
-        }
+        let started = self.readers.follow(&mut self.router);
+        self.note_readers(clock::now(), started);
         self.outputs.extend(std::iter::from_fn(|| self.router.poll()));
+    }
+
+    /// A reader that lacks a thread is started later. The roles that it does not concern lead on.
+    fn note_readers(&mut self, now: Time, started: io::Result<()>) {
+        let Err(error) = started else {
+            self.no_reader_at = None;
+            return;
+        };
+        if self.no_reader_at.replace(now).is_none() {
+            self.outputs.push_back(SessionEvent::Warning(without_thread(&reason(&error))));
+        }
     }
 }
 

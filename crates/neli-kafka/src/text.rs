@@ -54,6 +54,13 @@ pub(crate) fn undecodable(topic: &str, offset: i64, error: &str) -> String {
     )
 }
 
+/// That there is no thread to read a journal, for this reason.
+pub(crate) fn without_thread(reason: &str) -> String {
+    format!(
+        "a journal can't be read for lack of a thread (ulimit -u, pids.max): {reason}; it is tried again, and until then nothing is claimed in it"
+    )
+}
+
 /// A duration as a person would give it, rounded down to whole milliseconds.
 pub fn shown_duration(duration: Duration) -> String {
     if duration.subsec_millis() == 0 {

@@ -606,11 +606,6 @@ impl KafkaReaders {
         }
         started
     }
-
-    /// Whether there is one, so that events come.
-    pub fn is_any(&self) -> bool {
-        !self.by_reading.is_empty()
-    }
 }
 
 #[cfg(test)]

@@ -69,6 +69,39 @@ async fn the_settings_are_asked_for_again_after_a_lack_of_threads() {
     );
 }
 
+/// A single election has no other reader, whose events would come meanwhile.
+#[tokio::test]
+async fn a_reader_is_started_after_a_lack_of_threads() {
+    let mut session = session("127.0.0.1:9", 1);
+    let now = clock::now();
+    for _ in 0..2 {
+        session.note_readers(now, Err(io::Error::from_raw_os_error(11)));
+    }
+    let outputs: Vec<SessionEvent> = session.outputs.drain(..).collect();
+    let [SessionEvent::Warning(warning)] = &outputs[..] else { panic!("{outputs:?}") };
+    assert!(warning.contains("lack of a thread"), "{warning}");
+    let again = session.poll_timeout().unwrap();
+    session.handle_timeout(now);
+    assert_eq!(session.poll_timeout(), Some(again), "not at once");
+    session.handle_timeout(again);
+    assert_eq!(session.poll_timeout(), None);
+}
+
+/// A lack of threads ends no lead. The next cut, or claim without an answer, has it tried again.
+#[tokio::test]
+async fn a_producer_that_can_not_be_replaced_goes_on() {
+    let mut session = session("127.0.0.1:9", 1);
+    let properties = [("linger.ms", "x")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let bad = Access::at("127.0.0.1:9", &Properties(properties.to_vec()));
+    let access = mem::replace(&mut session.readers.source.access, bad);
+    session.renew_producer(0);
+    let outputs: Vec<SessionEvent> = session.outputs.drain(..).collect();
+    assert!(matches!(&outputs[..], [SessionEvent::Warning(_)]), "{outputs:?}");
+    session.readers.source.access = access;
+    session.renew_producer(0);
+    assert_eq!(session.renewals, 1);
+}
+
 /// A cut of the history concerns all roles, and each asks for a new producer.
 #[tokio::test]
 async fn a_new_producer_is_made_once_for_all_roles() {
