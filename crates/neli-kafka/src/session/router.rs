@@ -33,6 +33,8 @@ pub struct Router {
     /// The number of the topic's partitions, once it is known.
     partitions: Option<i32>,
     live: Option<u32>,
+    /// Whether a log was cut that the client of the live reading has read.
+    live_is_outdated: bool,
     /// The progress of each reading in each of its partitions.
     progress: BTreeMap<(u32, i32), Progress>,
     /// The number of readings so far, which is the number of the last one.
@@ -299,9 +301,14 @@ impl Router {
             let position = self.progress.get(&(reading, partition)).map_or(next, |progress| progress.position);
             let progress = self.progress.entry((live, partition)).or_insert(Progress::asking(now));
             if progress.stage != Stage::Reading {
-                // The live reading's log was cut: it continues from here.
+                // The live reading's log was cut: it continues from here. If the topic was made anew, a client that has read the old one may never
+                // reach the partitions' new leaders (librdkafka's issue 4898), so one new client takes over all partitions.
                 (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
-                self.order(live, Order::ReadFrom { partition, offset: position });
+                if self.live_is_outdated {
+                    self.replace_live(now, live);
+                } else {
+                    self.order(live, Order::ReadFrom { partition, offset: position });
+                }
             }
             self.join_live(reading, partition);
         }
@@ -325,6 +332,7 @@ impl Router {
     }
 
     fn cut(&mut self, reading: u32, partition: i32) {
+        self.live_is_outdated |= self.live == Some(reading);
         if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
             progress.stage = Stage::Over;
         }
@@ -463,7 +471,7 @@ impl Router {
             self.progress.retain(|(reading, _), _| *reading != before);
         }
         self.readings += 1;
-        self.live = Some(self.readings);
+        (self.live, self.live_is_outdated) = (Some(self.readings), false);
         if let Some(partition) = self.partition_of(role) {
             self.progress.insert((self.readings, partition), Progress::asking(now));
         }
@@ -499,12 +507,12 @@ impl Router {
         }
     }
 
-    /// Replaces the client of the live reading, which is stuck, by another one that continues at the same offsets. The elections that follow it
+    /// Replaces the client of the live reading, which is stuck or outdated, by another one that continues at the same offsets. The elections that follow it
     /// notice nothing. The new client gets as much time as the old one before it counts as stuck too.
     fn replace_live(&mut self, now: Time, before: u32) {
         self.readings += 1;
         let live = self.readings;
-        self.live = Some(live);
+        (self.live, self.live_is_outdated) = (Some(live), false);
         let partitions: Vec<i32> = self.partitions_of(before).map(|(partition, _)| partition).collect();
         for partition in partitions {
             let Some(mut progress) = self.progress.remove(&(before, partition)) else { continue };
