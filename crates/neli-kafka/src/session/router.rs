@@ -221,9 +221,11 @@ impl Router {
         if let Event::Answered { asked, start, end } = event {
             (progress.is_answered, progress.known_end) = (true, *end);
             let is_cut = reads && progress.signs.answered(*asked, *start..*end, progress.position).is_err();
+            let was_cut = mem::replace(&mut progress.is_cut, is_cut);
             self.tell_all(reading, partition, event);
-            if is_cut && self.all_followers(reading, partition).is_empty() {
-                // All have found that by themselves. The client waits at an offset of the old log.
+            if is_cut && (was_cut || self.all_followers(reading, partition).is_empty()) {
+                // All have found that by themselves, but those that stand no longer, which follow still. The client waits at an offset of the old
+                // log.
                 self.cut(reading, partition);
             }
         } else if *event == Event::HistoryCut {
@@ -303,7 +305,8 @@ impl Router {
             if progress.stage != Stage::Reading {
                 // The live reading's log was cut: it continues from here. If the topic was made anew, a client that has read the old one may never
                 // reach the partitions' new leaders (librdkafka's issue 4898), so one new client takes over all partitions.
-                (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, position, now);
+                let known_end = progress.known_end;
+                *progress = Progress { stage: Stage::Reading, position, known_end, ..Progress::asking(now) };
                 if self.live_is_outdated {
                     self.replace_live(now, live);
                 } else {
@@ -429,8 +432,9 @@ struct Progress {
     position: i64,
     /// The end of the log by the last answer.
     known_end: i64,
-    /// The answers that may show that the history was cut.
+    /// The answers that may show that the history was cut, and whether the last one did.
     signs: CutSigns,
+    is_cut: bool,
     /// When a record was last handed over, or the client that reads was replaced.
     handed_over_at: Time,
 }
@@ -444,6 +448,7 @@ impl Progress {
             position: 0,
             known_end: 0,
             signs: CutSigns::default(),
+            is_cut: false,
             handed_over_at: now,
         }
     }

@@ -242,6 +242,31 @@ fn a_partition_that_all_read_anew_after_a_cut_is_read_on_from_where_the_first_ha
     }
 }
 
+/// Such a role follows the reading still, and finds nothing any more.
+#[test]
+fn a_cut_is_found_beside_a_role_that_stands_no_longer() {
+    let mut fixture = Fixture::reading(4, 2);
+    fixture.0.read_anew(NOW, 0);
+    fixture.ends(2, 0, 1);
+    fixture.0.read_from(NOW, 0, 0);
+    for asked in [0, 1000, 1200].map(|ms| NOW + Duration::from_millis(ms)) {
+        fixture.0.handle(asked, 1, 0, &Event::Answered { asked, start: 0, end: 1 });
+    }
+    fixture.record(2, 0, 0, 0);
+    fixture.wanted();
+    fixture.caught_up(2, 0, 1);
+    assert!(fixture.wanted().contains(&"read 3 0 from 1".to_owned()));
+    fixture.record(3, 0, 1, 0);
+    assert_eq!(fixture.wanted(), ["0: read 1"]);
+    // An answer may be older than the last record, and what the earlier answers showed is over.
+    for (seconds, end) in [(20, 1), (40, 2)] {
+        let asked = NOW + Duration::from_secs(seconds);
+        fixture.0.handle(asked, 3, 0, &Event::Answered { asked, start: 0, end });
+        fixture.record(3, 0, end + 1, 0);
+    }
+    assert!(!fixture.wanted().iter().any(|wanted| wanted.contains("HistoryCut")));
+}
+
 /// The live reading goes on meanwhile, and its records may be on their way. If it began anew, it would hand them over twice, as if the history
 /// had been cut.
 #[test]
