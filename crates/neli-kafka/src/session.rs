@@ -37,6 +37,9 @@ const EVENTS_WAITING: usize = 1024;
 const READ_AT_ONCE: usize = 64;
 /// The time between two tries to start a reader.
 const READS_AGAIN_AFTER: Duration = Duration::from_secs(1);
+/// A client that has had no answer for this long is replaced, and again after each such time: librdkafka reads certificates and authorities only when
+/// a client is made, and those of the old one may be accepted no longer, though the files have new ones.
+const REPLACED_AFTER: Duration = Duration::from_secs(60);
 
 /// One producer, one reader and one member of the group for all elections of a process.
 pub struct Session {
@@ -59,6 +62,10 @@ pub struct Session {
     no_thread_at: Option<Time>,
     /// When a reader could not be started for lack of a thread, if so.
     no_reader_at: Option<Time>,
+    /// Since when no broker answers the reader of all partitions, or when that was replaced last because of it.
+    down_since: Option<Time>,
+    /// Since when a question for the topic's id is open, or when the producer was replaced last because of it.
+    unidentified_since: Option<Time>,
     /// The member of the group, which stands for all roles; none while this process is not in the group.
     member: Option<Member>,
     /// The number of members so far, which is the number of the last one.
@@ -108,6 +115,8 @@ impl Session {
             is_judging: false,
             no_thread_at: None,
             no_reader_at: None,
+            down_since: None,
+            unidentified_since: None,
             member: None,
             members: 0,
             leaving_members: 0,
@@ -241,8 +250,11 @@ impl Session {
     }
 
     /// Asks for the id of the topic with this name until there is an answer: [`Event::TopicIdentified`], for all roles.
-    pub(crate) fn identify(&self) {
+    pub(crate) fn identify(&mut self) {
         self.producer.identify(self.router.partitions());
+        if self.access().embedded.is_none() {
+            self.unidentified_since.get_or_insert_with(clock::now);
+        }
     }
 
     /// Replaces the producer that the role knows, unless it was replaced for another role already.
@@ -252,23 +264,45 @@ impl Session {
     ///
     /// If it can't be made, for lack of a thread for example, the one before goes on until another replacement is wanted.
     pub(crate) fn renew_producer(&mut self, role: u32) {
-        if self.known_renewals.get(&role).copied().unwrap_or_default() == self.renewals {
-            let Source { access, elections, .. } = &self.readers.source;
-            match Producer::start(access, elections, self.timeout, self.event_sender.clone()) {
-                Ok(producer) => self.producer = producer,
-                Err(error) => {
-                    let warning = format!("the journal's producer can't be replaced; the one before goes on: {error}");
-                    self.outputs.push_back(SessionEvent::Warning(warning));
-                    return;
-                }
-            }
-            self.renewals += 1;
-            // Questions to the old producer will not be answered, whichever role asked them.
-            self.is_judging = false;
-            self.judge();
-            self.identify();
+        if self.known_renewals.get(&role).copied().unwrap_or_default() < self.renewals || self.replace_producer() {
+            self.known_renewals.insert(role, self.renewals);
         }
-        self.known_renewals.insert(role, self.renewals);
+    }
+
+    /// Replaces the producer. Returns whether that was possible.
+    fn replace_producer(&mut self) -> bool {
+        let Source { access, elections, .. } = &self.readers.source;
+        match Producer::start(access, elections, self.timeout, self.event_sender.clone()) {
+            Ok(producer) => self.producer = producer,
+            Err(error) => {
+                let warning = format!("the journal's producer can't be replaced; the one before goes on: {error}");
+                self.outputs.push_back(SessionEvent::Warning(warning));
+                return false;
+            }
+        }
+        self.renewals += 1;
+        // Questions to the old producer will not be answered, whichever role asked them.
+        self.is_judging = false;
+        self.judge();
+        self.identify();
+        true
+    }
+
+    /// Replaces the clients that have had no answer for long.
+    fn replace_clients(&mut self, now: Time) {
+        let is_over = |since: &mut Time| now >= *since + REPLACED_AFTER;
+        if self.down_since.take_if(is_over).is_some() {
+            self.down_since = Some(now);
+            self.router.renew_live(now);
+            self.follow_router();
+        }
+        if self.unidentified_since.take_if(is_over).is_some() {
+            self.unidentified_since = Some(now);
+            if self.replace_producer() {
+                let roles = self.readers.source.elections.roles.clone();
+                self.known_renewals.extend(roles.map(|role| (role, self.renewals)));
+            }
+        }
     }
 
     // ---- how it works -----------------------------------------------------------------------------------------------
@@ -287,6 +321,7 @@ impl Session {
             KafkaEvent::Delivered { role, seq } => self.tell(role, Event::Delivered { seq }),
             KafkaEvent::Group { member, event } => self.handle_group_event(member, event),
             KafkaEvent::Identified { asked, identity, count, partitions } => {
+                self.unidentified_since = None;
                 self.identified(asked, identity, count, &partitions);
             }
             KafkaEvent::NotDelivered { role, seq, may_be_in_log, .. } => {
@@ -296,6 +331,9 @@ impl Session {
             KafkaEvent::Process(event) => {
                 if let SessionEvent::HelloDelivered = event {
                     self.last_hello_until = None;
+                } else if let SessionEvent::Outage { error } = &event {
+                    let since = self.down_since.unwrap_or_else(clock::now);
+                    self.down_since = error.is_some().then_some(since);
                 }
                 self.outputs.push_back(event);
             }
@@ -313,16 +351,20 @@ impl Session {
         }
     }
 
-    /// When to call [`handle_timeout`](Self::handle_timeout): a reader could not be started.
+    /// When to call [`handle_timeout`](Self::handle_timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.no_reader_at.map(|at| at + READS_AGAIN_AFTER)
+        let reads_again_at = self.no_reader_at.map(|at| at + READS_AGAIN_AFTER);
+        let replaced_at =
+            [self.down_since, self.unidentified_since].map(|since| since.map(|since| since + REPLACED_AFTER));
+        replaced_at.into_iter().chain([reads_again_at]).flatten().min()
     }
 
-    /// Tries again to start the readers that could not be started. Events come only from those that were.
+    /// Tries again to start the readers that could not be started, since events come only from those that were; and replaces clients.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if self.poll_timeout().is_some_and(|at| now >= at) {
+        if self.no_reader_at.is_some_and(|at| now >= at + READS_AGAIN_AFTER) {
             self.follow_router();
         }
+        self.replace_clients(now);
     }
 
     /// Does what the router wants of the readers, and reports its events.

@@ -512,8 +512,15 @@ impl Router {
         }
     }
 
-    /// Replaces the client of the live reading, which is stuck or outdated, by another one that continues at the same offsets. The elections that follow it
-    /// notice nothing. The new client gets as much time as the old one before it counts as stuck too.
+    /// Replaces the client of the live reading, if there is one, because no broker answers it.
+    pub(crate) fn renew_live(&mut self, now: Time) {
+        if let Some(live) = self.live {
+            self.replace_live(now, live);
+        }
+    }
+
+    /// Replaces the client of the live reading, which is stuck or outdated, by another one that continues at the same offsets. The elections
+    /// that follow it notice nothing. The new client gets as much time as the old one before it counts as stuck too.
     fn replace_live(&mut self, now: Time, before: u32) {
         self.readings += 1;
         let live = self.readings;

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
@@ -100,6 +101,44 @@ async fn a_producer_that_can_not_be_replaced_goes_on() {
     session.readers.source.access = access;
     session.renew_producer(0);
     assert_eq!(session.renewals, 1);
+}
+
+/// Certificates may have expired that were renewed on disk: a client reads them only when it is made.
+#[tokio::test]
+async fn clients_without_an_answer_for_long_are_replaced() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("t", 2, 1).unwrap();
+    // Nobody answers the first ones.
+    let mut session = session("127.0.0.1:9", 2);
+    session.read_anew(0);
+    let live = |session: &Session| (1..9).find(|reading| session.router.has(*reading));
+    assert_eq!((live(&session), session.poll_timeout()), (Some(1), None));
+    let is_down = |error: Option<&str>| SessionEvent::Outage { error: error.map(str::to_owned) };
+    session.handle_kafka_event(is_down(Some("no answer")).into());
+    session.identify();
+    let due = session.poll_timeout().unwrap();
+    session.handle_timeout(due - Duration::from_millis(1));
+    assert_eq!((live(&session), session.renewals), (Some(1), 0));
+    session.readers.source.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+    let later = due + Duration::from_secs(1);
+    session.handle_timeout(later);
+    assert_eq!((live(&session), session.renewals), (Some(2), 1));
+    session.handle_kafka_event(is_down(Some("another reason")).into());
+    assert_eq!(session.poll_timeout(), Some(later + REPLACED_AFTER), "and again after as long");
+    // All roles know of that renewal: a later cut is a reason for another one.
+    session.renew_producer(1);
+    assert_eq!(session.renewals, 2);
+    let [is_answered, is_identified] = [(); 2].map(|()| Cell::new(false));
+    let are_both = |event: &SessionEvent| {
+        if let SessionEvent::Election { event: Event::Answered { .. }, .. } = event {
+            is_answered.set(true);
+        } else if let SessionEvent::Election { event: Event::TopicIdentified { .. }, .. } = event {
+            is_identified.set(true);
+        }
+        is_answered.get() && is_identified.get()
+    };
+    await_event(&mut session, are_both).await;
+    assert_eq!(session.poll_timeout(), None);
 }
 
 /// A cut of the history concerns all roles, and each asks for a new producer.
