@@ -387,6 +387,8 @@ impl Asker {
 
 /// A broker may not know a topic for this long after it was created.
 const NEW_WITHIN: Duration = Duration::from_millis(500);
+/// A topic that this process has read before, and that is missing for this long, is gone: a broker that has just started may not know it yet.
+const GONE_AFTER: Duration = Duration::from_secs(5);
 /// The time between two questions for a topic that Kafka does not make now, and between two warnings for one reason.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 const TELL_AGAIN: Duration = Duration::from_secs(30);
@@ -454,9 +456,20 @@ impl Asker {
                     if is_new { (None, LOOK_AGAIN) } else { (Some(missing()), RETRY) }
                 }
                 Ok(Presence::Missing { .. }) => {
-                    (Some(TopicError::Refused(topic::must_be_created(&elections.topic, access.words))), RETRY)
+                    let since = *missing_since.get_or_insert_with(clock::now);
+                    let may_be_there = access.has_answered() && clock::now().since(since) < GONE_AFTER;
+                    let refusal = topic::must_be_created(&elections.topic, access.words);
+                    if may_be_there {
+                        reading.down(refusal);
+                        (None, RETRY)
+                    } else {
+                        (Some(TopicError::Refused(refusal)), RETRY)
+                    }
                 }
-                Err(trouble) => (Some(trouble), RETRY),
+                Err(trouble) => {
+                    missing_since = None;
+                    (Some(trouble), RETRY)
+                }
             };
             match trouble {
                 Some(TopicError::Refused(error)) => self.reading.refuse(error),

@@ -49,6 +49,35 @@ fn source(access: Access, roles: u32, partitions: Option<i32>) -> Source {
     Source { partitions, ..Source::new(access, elections, IfMissing::Create) }
 }
 
+/// `Some(false)` if Kafka refuses.
+fn is_refused(event: &KafkaEvent) -> Option<bool> {
+    matches!(event, KafkaEvent::Process(SessionEvent::Refused { .. })).then_some(false)
+}
+
+/// A candidate that makes no topics would exit for good, though it has only begun to read anew while a broker starts.
+#[test]
+fn a_topic_that_was_there_before_may_be_missing_for_a_moment() {
+    for was_there in [true, false] {
+        let cluster = MockCluster::new(1).unwrap();
+        let access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
+        access.answered.store(was_there, Ordering::Relaxed);
+        let (sender, mut events) = mpsc::channel(1024);
+        let source = Source { if_missing: IfMissing::Refuse, ..source(access, 1, None) };
+        let _reader = Reader::start(source, 2, sender).unwrap();
+        let is_missing = |event| {
+            let is_it = |error: &str| error.contains("does not exist");
+            is_refused(&event).or_else(|| down(event).map(|error| is_it(&error)))
+        };
+        assert_eq!(await_event(&mut events, is_missing), was_there);
+        cluster.create_topic("t", 1, 1).unwrap();
+        let is_answered = |event| {
+            let is_it = matches!(event, KafkaEvent::Reading { event: Event::Answered { .. }, .. });
+            if is_it { Some(true) } else { is_refused(&event) }
+        };
+        assert!(await_event(&mut events, is_answered));
+    }
+}
+
 /// The first value that `wanted` returns for an event.
 fn await_event<T>(events: &mut Receiver<KafkaEvent>, mut wanted: impl FnMut(KafkaEvent) -> Option<T>) -> T {
     loop {
