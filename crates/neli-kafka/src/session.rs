@@ -302,6 +302,10 @@ impl Session {
                 let roles = self.readers.source.elections.roles.clone();
                 self.known_renewals.extend(roles.map(|role| (role, self.renewals)));
             }
+            if self.member.is_some() {
+                self.leave(true);
+                self.join();
+            }
         }
     }
 

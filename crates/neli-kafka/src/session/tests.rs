@@ -116,13 +116,15 @@ async fn clients_without_an_answer_for_long_are_replaced() {
     let is_down = |error: Option<&str>| SessionEvent::Outage { error: error.map(str::to_owned) };
     session.handle_kafka_event(is_down(Some("no answer")).into());
     session.identify();
+    session.join_group(0);
     let due = session.poll_timeout().unwrap();
     session.handle_timeout(due - Duration::from_millis(1));
-    assert_eq!((live(&session), session.renewals), (Some(1), 0));
+    assert_eq!((live(&session), session.renewals, session.members), (Some(1), 0, 1));
     session.readers.source.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
     let later = due + Duration::from_secs(1);
     session.handle_timeout(later);
-    assert_eq!((live(&session), session.renewals), (Some(2), 1));
+    assert_eq!((live(&session), session.renewals, session.members), (Some(2), 1, 2));
+    assert!(session.member.is_some());
     session.handle_kafka_event(is_down(Some("another reason")).into());
     assert_eq!(session.poll_timeout(), Some(later + REPLACED_AFTER), "and again after as long");
     // All roles know of that renewal: a later cut is a reason for another one.
