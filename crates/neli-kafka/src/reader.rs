@@ -34,8 +34,10 @@ use crate::{clock, embedded};
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
 
-/// The time between two attempts to begin a reading whose client or second thread lacks a thread.
-const NO_THREAD: Duration = Duration::from_secs(1);
+/// The number of a process's first reading.
+const FIRST: u32 = 1;
+/// The time between two attempts to begin a reading, for lack of a thread for example.
+const BEGINS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// One reading of the journals in a topic's partitions. Dropping it never blocks. Events that it sent before carry its number.
 pub struct Reader {
@@ -58,10 +60,14 @@ impl Reader {
             let mut is_told = false;
             while !ended.load(Ordering::Relaxed) && !events.is_closed() {
                 let made = Reading::new(source.clone(), reading, events.clone(), sender.clone(), Arc::clone(&ended));
-                let lack = match made.map(|reading| Asker::run(reading, &received)) {
+                let warning = match made.map(|reading| Asker::run(reading, &received)) {
                     Ok(Ok(())) => return,
-                    Ok(Err(error)) => reason(&error),
-                    Err(error) if is_lack_of_thread(&error) => explain(&error),
+                    Ok(Err(error)) => without_thread(&reason(&error)),
+                    Err(error) if is_lack_of_thread(&error) => without_thread(&explain(&error)),
+                    // The first one has shown that the configuration is right. A file of a certificate may be about to be replaced.
+                    Err(error) if reading > FIRST => {
+                        format!("the journal can't be read: {}; it is tried again", explain(&error))
+                    }
                     Err(error) => {
                         let refused = SessionEvent::Refused { role: None, error: explain(&error) };
                         // It fails only if the receiver is gone.
@@ -69,9 +75,9 @@ impl Reader {
                     }
                 };
                 if !mem::replace(&mut is_told, true) {
-                    let _ = events.blocking_send(SessionEvent::Warning(without_thread(&lack)).into());
+                    let _ = events.blocking_send(SessionEvent::Warning(warning).into());
                 }
-                thread::park_timeout(NO_THREAD);
+                thread::park_timeout(BEGINS_AGAIN_AFTER);
             }
         };
         threads::start("neli-asker", run)?;

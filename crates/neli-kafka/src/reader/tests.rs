@@ -49,6 +49,23 @@ fn source(access: Access, roles: u32, partitions: Option<i32>) -> Source {
     Source { partitions, ..Source::new(access, elections, IfMissing::Create) }
 }
 
+/// A later reading has a configuration that was right at the start, but its certificate and key may be about to be replaced.
+#[test]
+fn only_the_first_reading_is_refused_if_there_is_no_client() {
+    let properties = [("security.protocol", "ssl"), ("ssl.ca.location", "/nowhere")];
+    let properties = properties.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    for number in [1, 2] {
+        let access = Access::at("127.0.0.1:9", &Properties(properties.to_vec()));
+        let (sender, mut events) = mpsc::channel(1024);
+        let _reader = Reader::start(source(access, 1, None), number, sender).unwrap();
+        let is_warning = |event| {
+            let is_it = matches!(event, KafkaEvent::Process(SessionEvent::Warning(_)));
+            if is_it { Some(true) } else { is_refused(&event) }
+        };
+        assert_eq!(await_event(&mut events, is_warning), number > 1);
+    }
+}
+
 /// `Some(false)` if Kafka refuses.
 fn is_refused(event: &KafkaEvent) -> Option<bool> {
     matches!(event, KafkaEvent::Process(SessionEvent::Refused { .. })).then_some(false)
