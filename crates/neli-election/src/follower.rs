@@ -105,7 +105,7 @@ impl Follower {
     ///
     /// # Errors
     ///
-    /// Kafka refuses to be read, or the machine has no thread to spare, and the follower has ended.
+    /// Kafka refuses to be read, and the follower has ended.
     ///
     /// # Cancel safety
     ///
@@ -149,6 +149,8 @@ pub(crate) fn start(
 /// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
 /// default lease.
 const STUCK_AFTER: Duration = Duration::from_secs(20);
+/// The time between two attempts to start a reader that lacks a thread.
+const STARTS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The journals, as they are read.
 struct Reading {
@@ -167,6 +169,8 @@ struct Reading {
     timeouts: Timeouts,
     /// Why nothing can be read: no broker answers, for example.
     trouble: Option<String>,
+    /// When a reader is to be started again that could not be.
+    starts_again_at: Option<Time>,
     /// The readings that have stopped at a batch that can't be decoded, each with its partition and what is wrong. Those of other partitions go on.
     undecodable: BTreeMap<(u32, i32), String>,
     /// Since when something can't be read, if the followers were warned of it.
@@ -204,6 +208,7 @@ impl Reading {
             timeouts: Timeouts::default(),
             roles: states.into_iter().map(role).collect(),
             trouble: None,
+            starts_again_at: None,
             undecodable: BTreeMap::new(),
             warned_since: None,
             warnings,
@@ -223,7 +228,7 @@ impl Reading {
     /// Reads until the last follower is dropped, or Kafka refuses to be read.
     fn run(mut self, mut waiter: Waiter, mut events: Receiver<KafkaEvent>, mut followers: Receiver<Infallible>) {
         loop {
-            let due = self.publish(clock::now());
+            let due = self.publish(clock::now()).into_iter().chain(self.starts_again_at).min();
             let event = waiter.wait(due, async {
                 tokio::select! {
                     biased;
@@ -237,9 +242,10 @@ impl Reading {
                 Some(None) => return,
                 Some(Some(event)) => self.handle(event),
             };
-            if let Err(error) = handled.and_then(|()| self.replace_stuck_readers(clock::now())) {
+            if let Err(error) = handled {
                 return self.end(&error);
             }
+            self.replace_stuck_readers(clock::now());
         }
     }
 
@@ -286,7 +292,7 @@ impl Reading {
     }
 
     /// Reads the journals anew whose readers are stuck.
-    fn replace_stuck_readers(&mut self, now: Time) -> Result<(), Error> {
+    fn replace_stuck_readers(&mut self, now: Time) {
         for at in self.timeouts.due(now) {
             let Some(number) = self.roles().nth(at) else { continue };
             // The reader may have handed over records of other elections, of which the role was not told yet.
@@ -298,7 +304,7 @@ impl Reading {
                 self.router.read_anew(now, number);
             }
         }
-        self.follow_router(now)
+        self.follow_router(now);
     }
 
     /// Why the journal of a role can't be read, if so.
@@ -346,7 +352,8 @@ impl Reading {
     fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
         // A follower sends nothing, joins no group, and does not ask for the topic's id or settings.
         if let KafkaEvent::Partitions(partitions) = event {
-            return self.found(partitions);
+            self.found(partitions);
+            return Ok(());
         } else if let KafkaEvent::Process(event) = event {
             return self.handle_process_event(event);
         }
@@ -362,7 +369,8 @@ impl Reading {
             }
             self.router.handle(now, reading, partition, &event);
         }
-        self.follow_router(now)
+        self.follow_router(now);
+        Ok(())
     }
 
     /// Readers alone report no other events.
@@ -403,17 +411,14 @@ impl Reading {
     }
 
     /// Passes the router's events to the roles' listeners.
-    fn follow_router(&mut self, now: Time) -> Result<(), Error> {
+    fn follow_router(&mut self, now: Time) {
         loop {
-            match self.readers.follow(&mut self.router) {
-                // It is tried again at each event of another reader.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.readers.is_any() => {}
-                followed => followed.map_err(|error| Error::System(reason(&error)))?,
-            }
+            // For lack of a thread a reader is started later.
+            self.starts_again_at = self.readers.follow(&mut self.router).err().map(|_| now + STARTS_AGAIN_AFTER);
             let event = self.router.poll();
             // No event of the former readings may reach a role that is read in another partition.
             if event.is_none() && !self.follow_mapping(now) {
-                return Ok(());
+                return;
             }
             if let Some(SessionEvent::Election { role, event }) = event {
                 self.handle_role_event(now, role, event);
@@ -511,22 +516,22 @@ impl Role {
 
 impl Reading {
     /// Notes the number of the topic's partitions. If it has changed, roles have moved to other partitions, and all journals are read again.
-    fn found(&mut self, partitions: i32) -> Result<(), Error> {
+    fn found(&mut self, partitions: i32) {
         if self.readers.source.partitions.is_some() {
             // It was found before a candidate's hello said by which number roles are mapped.
-            return Ok(());
+            return;
         }
         let known = self.router.partitions();
         self.router.found(partitions);
         if known.is_none_or(|known| known == partitions) {
-            return Ok(());
+            return;
         }
         let now = clock::now();
         self.router.stop();
         for role in self.roles() {
             self.read_anew(now, role);
         }
-        self.follow_router(now)
+        self.follow_router(now);
     }
 
     fn handle_hello(&mut self, now: Time, offset: Offset, hello: &[u8]) {
