@@ -207,9 +207,12 @@ impl Once {
         if let Phase::Asking { read, unrecorded } = &mut self.phase
             && *read == id
         {
+            // Terms alone don't order the runs of windows: a later one may be of an earlier window, or of a clock that was far ahead.
             let is_newest = |own: &Fact| {
                 let place = own.place();
-                !facts.unreadable.contains(&place) && facts.at(place).is_none_or(|found| found.is_older_than(own))
+                let id = |fact: &Fact| (fact.member.clone(), fact.term, fact.seq);
+                let replaces = |found: &Fact| !own.is_older_than(found) && id(own) != id(found);
+                !facts.unreadable.contains(&place) && facts.at(place).is_none_or(replaces)
             };
             let unrecorded = unrecorded.take().filter(is_newest);
             self.learn(facts);

@@ -2,6 +2,7 @@
 
 use neli_proto::candidate;
 use neli_proto::fact::{Fact, Facts, Outcome, Place};
+use neli_proto::guard::Answer;
 use neli_proto::node::{Action, Event, FactsEvent};
 use neli_proto::note::Note;
 use neli_proto::once::Policy;
@@ -9,7 +10,7 @@ use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
 use neli_proto::supervisor::{Ending, JobStatus};
 use neli_proto::time::{Span, Window};
 
-use crate::host::{Host, by, exits};
+use crate::host::{Host, LEASE, by, exits};
 use crate::once::{Asked, asked, facts, listening_for, read};
 
 /// The window with this number; each lasts a second.
@@ -241,4 +242,26 @@ fn a_fact_of_no_window_is_no_reason_to_run() {
     let (_, asked) = leads(5, found);
     assert!(asked.appended.is_none(), "a run is begun: {asked:?}");
     assert!(asked.releases.is_some(), "{asked:?}");
+}
+
+/// The lease ends before the outcome of window 5 is acknowledged. A record that is there already is of a machine whose clock is far ahead, or was
+/// behind.
+#[test]
+fn the_outcome_of_a_lost_lead_is_recorded_unless_a_later_run_is_found() {
+    let of = |number, term| Facts { done: Some(fact(number, Outcome::Done, term, 1)), ..Facts::default() };
+    for (number, term, is_recorded) in [(40, -1, true), (4, 9, true), (5, 9, false), (6, 9, false)] {
+        let (mut host, begun) = leads(5, of(3, -1));
+        let (id, _) = begun.appended.unwrap();
+        facts(&mut host, FactsEvent::Appended { id });
+        asked(&mut host);
+        host.started();
+        host.ends(JobStatus::Exited(0));
+        host.actions();
+        host.pass(LEASE);
+        host.answers(Answer::Fenced { term: host.node.term().unwrap(), end: None });
+        let id = asked(&mut host).read.unwrap();
+        host.reads_what_it_sent();
+        read(&mut host, id, of(number, term));
+        assert_eq!(asked(&mut host).appended.is_some(), is_recorded, "window {number}, term {term}");
+    }
 }
