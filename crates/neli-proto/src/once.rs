@@ -665,9 +665,9 @@ impl Once {
         }
     }
 
-    /// How often an operator asked to forget the key.
+    /// How often an operator asked to forget the key. Facts about runs are kept for longer than that of an earlier request.
     fn forgets(&self) -> u32 {
-        self.known.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
+        self.known.forgotten.iter().chain(self.known.runs()).map(|fact| fact.forgets).max().unwrap_or_default()
     }
 
     /// How many times the journal was created again, as far as the facts show it: in one journal no run is of a later term than that of the

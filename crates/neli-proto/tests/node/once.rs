@@ -335,6 +335,18 @@ fn a_failed_runner_stands_by_again_while_retries_are_left() {
     }
 }
 
+/// The topic keeps each fact for as long, so the request to forget the key is deleted before the facts of runs after it.
+#[test]
+fn failures_are_counted_after_the_request_to_forget_the_key_is_deleted() {
+    let failed = Fact { forgets: 1, ..fact(Outcome::Failed, -1, Some(3), 1) };
+    let (_, begun) = running(1, attempted(failed.clone()));
+    let mut read_next = Facts::default();
+    for fact in [failed, begun] {
+        read_next.take(Place::Attempt, Some(&fact.to_bytes()));
+    }
+    assert_eq!(read_next.attempt.map(|fact| (fact.outcome, fact.attempt)), Some((Outcome::Running, 2)));
+}
+
 /// Ends the ordered run: the job can't be executed.
 pub(crate) fn can_not_start(host: &mut Host) -> Asked {
     host.answers(Answer::NotStarted { errno: 11, at: Step::Fork });
