@@ -6,6 +6,7 @@ use neli_proto::fact::{Account, Fact, Facts, Outcome as RunOutcome, Place, Runs,
 use neli_proto::record::Offset;
 use serde_json::json;
 
+use crate::calendar::has_beginning;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::{validate_group, validate_key};
 use crate::command::facts::{self, OF_WINDOWS, Recorded};
@@ -83,7 +84,9 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     if let Some(key) = key {
         facts::learn_release(&mut facts, key, seen);
     }
-    let recorded = facts::recorded(&facts, seen);
+    // What is before the first time of a schedule is no window that could run again.
+    let is_one = |recorded: &Recorded<'_>| recorded.fact.window.is_none_or(has_beginning);
+    let recorded = facts::recorded(&facts, seen).filter(is_one);
     if let (Some(key), None, true) = (key, recorded, read == Facts::default())
         && facts::has_windows(&answer.election, look).await?
     {

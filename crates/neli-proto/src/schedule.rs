@@ -95,6 +95,8 @@ impl Schedule {
     pub fn led(&mut self, recorded: Recorded, is_begun: bool) {
         let Some(shown) = self.shown.clone() else { return };
         self.over.clear();
+        // What is before the first time of a calendar begins in 1970, and is no window to run.
+        self.mark_over(Span { from_ms: 0, until_ms: 1 });
         (self.newest, self.waits_until) = (None, None);
         let catches_up = recorded != Recorded::Nothing && self.catch_up == CatchUp::Last;
         self.catches_up_from = (!catches_up).then_some(shown.span.from_ms);

@@ -218,6 +218,20 @@ fn a_run_that_is_unfinished_when_the_next_window_begins_is_reported() {
     starts(&mut host, first, 6);
 }
 
+/// An operator forgot what is before the first time of a schedule, or nothing but a begun run is recorded.
+#[test]
+fn nothing_is_run_before_the_first_time() {
+    let mut forgotten = done(0);
+    forgotten.done = forgotten.done.map(|fact| Fact { outcome: Outcome::Skipped, ..fact });
+    forgotten.forgotten = forgotten.done.clone().map(|fact| Fact { outcome: Outcome::Forgotten, forgets: 1, ..fact });
+    for found in [forgotten, attempted(0, Outcome::Running, 1)] {
+        let (mut host, first) = leads(0, found);
+        assert!(first.appended.is_none() && awaits_window(&host), "{first:?}");
+        let due = shows(&mut host, 1);
+        starts(&mut host, due, 1);
+    }
+}
+
 /// It is told to stop while Kafka is away.
 #[test]
 fn an_outcome_that_is_not_confirmed_when_the_leader_goes_is_reported() {
