@@ -91,7 +91,10 @@ impl Once {
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
         let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
         let mut done = self.known.runs().filter(|fact| fact.place() == Place::Done && self.believes(fact));
-        let is_newest = done.all(|done| done.window.is_none_or(|done| done.from_ms < window.from_ms));
+        // A success that was forgotten before the run is none of it.
+        let is_before =
+            |done: &Fact| done.forgets < run.forgets || done.window.is_none_or(|done| done.from_ms < window.from_ms);
+        let is_newest = done.all(is_before);
         (run.outcome == Outcome::Running && !self.is_released(run) && is_newest).then_some(run)
     }
 

@@ -257,6 +257,18 @@ fn an_outcome_that_is_not_confirmed_when_the_leader_goes_is_reported() {
     }
 }
 
+/// Window 5 was done, forgotten, and run again by a leader that died. Another leads in window 7.
+#[test]
+fn an_unfinished_run_of_a_forgotten_window_is_reported() {
+    let mut found = done(5);
+    found.forgotten = found.done.clone().map(|fact| Fact { outcome: Outcome::Forgotten, forgets: 1, ..fact });
+    let again = attempted(5, Outcome::Running, 1).attempt;
+    found.attempt = again.map(|fact| Fact { forgets: 1, ..fact });
+    let (_, first) = leads(7, found);
+    let is_unfinished = |action: &&Action| matches!(action, Action::Note(Note::Unfinished(_)));
+    assert_eq!(first.actions.iter().filter(is_unfinished).count(), 1, "{first:?}");
+}
+
 /// The same window is still shown, but `--catch-up none` leaves it.
 #[test]
 fn a_run_that_is_unfinished_and_not_caught_up_is_reported() {
