@@ -148,7 +148,8 @@ pub(crate) fn zone(name: &str) -> Option<TimeZone> {
 /// The second of a wall clock, given in milliseconds since 1970.
 fn second_of(wall_ms: u64) -> Timestamp {
     let ms = i64::try_from(wall_ms).unwrap_or(LAST).min(LAST);
-    Timestamp::from_second(ms / 1_000).unwrap_or(Timestamp::UNIX_EPOCH)
+    // A timestamp ends a day earlier, so that it has a date in each time zone.
+    Timestamp::from_second(ms / 1_000).unwrap_or(Timestamp::MAX)
 }
 
 impl Calendar {
@@ -339,6 +340,19 @@ mod tests {
         assert!(!once.is_over(ms("2026-11-22T02:29:59Z")));
         assert!(once.is_over(ms("2026-11-22T02:30:00Z")));
         assert!(!calendar("30 2 * * *").is_over(ms("2026-11-22T02:30:00Z")));
+    }
+
+    /// The last window ends with the calendar.
+    #[test]
+    fn after_the_last_time_no_window_begins() {
+        for name in ["UTC", "Europe/Berlin", "Pacific/Apia"] {
+            for expression in ["0 30 2 22 11 * 2026-2027", "30 2 * * *"] {
+                let calendar = Calendar::new(Edges::of_cron(expression).unwrap(), zone(name).unwrap());
+                let last = calendar.window(LAST.unsigned_abs() - 1);
+                assert!(!is_start(last.span.until_ms), "{last:?}");
+                assert_eq!(calendar.next_starts(last.span.until_ms).next(), None, "{expression} in {name}");
+            }
+        }
     }
 
     /// The windows follow each other without gaps around each change of a time zone's clocks, at each moment that is asked for.
