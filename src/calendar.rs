@@ -59,8 +59,9 @@ impl Every {
     /// `1d`, or `1d/2h`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (length, offset) = text.split_once('/').unwrap_or((text, "0"));
-        let [length, offset] = [length, offset].map(|part| humantime::parse_duration(part).ok());
-        Self::new(length?, offset?)
+        // As in each duration, `M` is refused: it would be a month, and minutes are meant.
+        let part = |text: &str| humantime::parse_duration(text).ok().filter(|_| !text.contains('M'));
+        Self::new(part(length)?, part(offset)?)
     }
 
     /// The longest window: a year.
@@ -264,6 +265,14 @@ mod tests {
         ] {
             assert!(!can_be(length, offset), "{length:?}/{offset:?}");
         }
+    }
+
+    #[test]
+    fn a_length_in_months_is_refused_as_in_each_duration() {
+        for months in ["365d/5M", "60d/1M", "1M"] {
+            assert_eq!(Every::parse(months), None, "{months}");
+        }
+        assert_eq!(Every::parse("365d/5m"), Some(every(365 * 24 * HOUR, 300)));
     }
 
     #[test]
