@@ -285,7 +285,7 @@ impl Value {
 }
 
 /// Options whose variables the job gets, if they had an effect.
-const KEPT: [&str; 4] = ["brokers", "embedded", "group", "properties"];
+const KEPT: [&str; 5] = ["brokers", "embedded", "group", "properties", "topic"];
 
 /// A subcommand inside a job looks at the job's election: what the command line and the options' variables leave open is taken from the
 /// variables that the job got. A candidate takes nothing from them: a job that starts a `neli-run` of its own stands in an election of its own.

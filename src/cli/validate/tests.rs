@@ -404,3 +404,20 @@ fn preempt_takes_a_time_or_none() {
     assert_eq!(preempts(&[("NELI_RUN_PREEMPT", "true")], &[]), Some(60));
     assert_eq!(preempts(&[("NELI_RUN_PREEMPT", "0")], &[]), None);
 }
+
+/// The job gets the variables of some options. It would find another election by one that has no effect.
+#[test]
+fn a_variable_that_an_option_overrides_is_not_handed_on() {
+    let options = [("GROUP", "-g"), ("TOPIC", "-t"), ("BROKERS", "-b"), ("PROPERTIES", "--properties")];
+    let names = options.map(|(name, _)| format!("NELI_RUN_{name}"));
+    let values = ["a", "b", "k:1", "/dev/null"];
+    let line: Vec<&str> = options.iter().zip(values).flat_map(|((_, option), value)| [*option, value]).collect();
+    for (set, expected) in [(values, &[][..]), (["c", "d", "k:2", "/dev/zero"], &names[..])] {
+        let variables: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(set).collect();
+        let mut overridden = validate(&variables, &[&line[..], &["--", "true"]].concat()).unwrap().overridden;
+        overridden.sort();
+        let mut expected: Vec<OsString> = expected.iter().map(OsString::from).collect();
+        expected.sort();
+        assert_eq!(overridden, expected);
+    }
+}
