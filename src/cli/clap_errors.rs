@@ -132,7 +132,8 @@ fn is_half_of_property(arguments: &[OsString], word: &str) -> bool {
     let Some(last) = before(1) else { return false };
     let property = match before(2) {
         Some("-X" | "--property") => Some(last),
-        _ => last.strip_prefix("--property=").or_else(|| last.strip_prefix("-X")),
+        // A short option's value may follow `=`, too.
+        _ => last.strip_prefix("--property=").or_else(|| Some(last.strip_prefix("-X")?.trim_start_matches('='))),
     };
     property.is_some_and(|property| property.split_once('=').is_none_or(|(_, value)| value.is_empty()))
 }

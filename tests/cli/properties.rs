@@ -197,6 +197,7 @@ fn a_secret_is_never_shown() {
         &["-X", "a=b", "sasl.password=hunter2"],
         &["-X", "sasl.password=", "hunter2"],
         &["-Xsasl.password", "hunter2"],
+        &["-X=sasl.password", "hunter2"],
         &["--property=sasl.password", "hunter2"],
         &["-X", "sasl.passwrod=hunter2"],
         &["--property=acks=hunter2"],
