@@ -394,7 +394,9 @@ impl ReadTopic {
                 self.progress.has_no_more(*partition, asked);
             }
         }
-        is_other || is_new || is_cut || has_stopped
+        // What is left of a reading that may not go on would never be complete.
+        let is_refused = logs.is_none() && !self.is_live;
+        is_other || is_new || is_cut || has_stopped || is_refused
     }
 
     /// Notes an answer about the topic as it is read.

@@ -210,6 +210,19 @@ fn a_topic_that_may_not_be_read_hides_no_other_and_is_read_once_it_may_be() {
 }
 
 #[test]
+fn a_right_that_is_lost_while_the_topic_is_read_keeps_nothing_incomplete() {
+    let mut world = World::new();
+    world.answer(&[("a.neli", logs(1, &[9])), ("b.neli", logs(2, &[0]))]);
+    world.read(1, "a.neli", 0, "g/0", CLAIM);
+    assert!(!world.topics.is_complete());
+    let forbidden = LogsAnswer { logs: Err("no right to READ it".into()), ..logs(1, &[]) };
+    let answer = [("a.neli", forbidden), ("b.neli", logs(2, &[0]))];
+    assert_eq!(world.answer(&answer), ["stop a.neli"]);
+    assert_eq!((world.topics.is_complete(), world.answer(&answer)), (true, Vec::new()));
+    assert_eq!(world.shown(), ["a.neli (no right to READ it)", "b.neli"]);
+}
+
+#[test]
 fn a_partition_without_a_leader_hides_no_other_partition() {
     let mut world = World::new();
     let mut half = logs(1, &[0, 0]);
