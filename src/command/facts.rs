@@ -34,7 +34,8 @@ pub(super) struct Recorded<'a> {
 pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<'a>> {
     let counts = |fact: &&Fact| !facts.has_forgotten(fact);
     let attempt = facts.attempt.as_ref().filter(counts);
-    let current = seen.observer().leadership(read_at());
+    // As of Kafka's last answer: the journal is not read on while the facts are read, and a leader would seem silent.
+    let current = seen.leadership(read_at());
     let done = facts.done.as_ref().filter(counts);
     let is_over =
         |run: &Fact| facts.done.as_ref().is_some_and(|done| done.term == run.term && done.window == run.window);
@@ -401,6 +402,7 @@ mod tests {
     use neli_proto::time::{Span, Time};
 
     use super::*;
+    use crate::command::reading::HeardBefore;
 
     fn fact(outcome: Outcome, window: Option<Span>) -> Fact {
         let key = if window.is_some() { "2026-01-31T00:00:00Z" } else { "v1.42" };
@@ -412,6 +414,14 @@ mod tests {
             at_ms: Some(1_769_860_800_000),
             ..Fact::new(key, outcome, 57)
         }
+    }
+
+    /// `forget` would have it run again.
+    #[test]
+    fn a_run_goes_on_whose_leader_was_not_heard_only_because_the_facts_were_read() {
+        let facts = Facts { attempt: Some(Fact { term: 0, ..fact(Outcome::Running, None) }), ..Facts::default() };
+        let heard = HeardBefore::new();
+        assert!(recorded(&facts, heard.seen()).is_some_and(|recorded| recorded.is_running));
     }
 
     #[test]

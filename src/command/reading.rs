@@ -28,6 +28,8 @@ mod found_elections;
 mod observation;
 
 pub(super) use found_elections::FoundElections;
+#[cfg(test)]
+pub(super) use observation::tests::HeardBefore;
 pub(super) use observation::{News, Observation, Seen, in_topic, warn_of_clock};
 
 /// The suffix of a journal topic's name.

@@ -303,3 +303,36 @@ fn say_doubt(observer: &Observer, doubt: Duration) {
     let why = "since the broker's clock may differ from this machine's";
     output::say(&format!("the last heartbeat of {name} is {age}; listening for {within}, {why}"));
 }
+
+#[cfg(test)]
+pub(in crate::command) mod tests {
+    use neli_proto::record::LogRecord;
+
+    use super::*;
+
+    /// An election whose leader, with a lease of a second, was heard three seconds ago, when Kafka answered last.
+    pub(in crate::command) struct HeardBefore(ElectionId, Topic, BTreeSet<String>);
+
+    impl HeardBefore {
+        pub(in crate::command) fn new() -> Self {
+            let election = ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: None };
+            let (now, ago) = (read_at(), Duration::from_secs(3));
+            let at = ReadAt { now: now.now - ago, wall_ms: now.wall_ms - 3_000 };
+            let mut topic = Topic::of_group("g");
+            topic.begin(at, 0, LogBounds { asked: at.now, start: 0, end: 0 }, 0);
+            topic.expect(&in_topic(&election));
+            topic.caught_up();
+            let claim = br#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":1000}"#;
+            let (key, value) = (Some(Box::from(&b"g/0"[..])), Some(Box::from(&claim[..])));
+            let record = LogRecord { offset: 0, key, value, written_ms: Some(at.wall_ms), is_brokers_time: true };
+            topic.read(at, 0, &record);
+            topic.was_read_to_end(0, at.now);
+            Self(election, topic, BTreeSet::new())
+        }
+
+        pub(in crate::command) fn seen(&self) -> Seen<'_> {
+            let Self(election, topic, other_groups) = self;
+            Seen { election, read: topic.election(&in_topic(election)).expect("it is read"), other_groups }
+        }
+    }
+}
