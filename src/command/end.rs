@@ -95,13 +95,13 @@ fn not_ended(election: &ElectionId, outcome: Outcome, why: String) -> Answer {
 /// Whether nobody leads or stands by, so that an end would have no effect.
 fn is_nobody_there(seen: Seen<'_>) -> bool {
     let at = read_at();
-    seen.observer().leadership(at).is_vacant() && seen.observer().standbys(at).is_empty()
+    seen.leadership(at).is_vacant() && seen.observer().standbys(at).is_empty()
 }
 
 /// Why an end would have no effect, if so.
 fn nobody_to_end(seen: Seen<'_>) -> Option<String> {
     is_nobody_there(seen).then(|| {
-        let current = seen.observer().leadership(read_at());
+        let current = seen.leadership(read_at());
         let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", sentence(current)));
         format!("{why}; --force writes the request anyway")
     })

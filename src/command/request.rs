@@ -15,7 +15,7 @@ use tokio::sync::mpsc::channel;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::Look;
 use crate::command::output;
-use crate::command::reading::{FoundElections, Observation, before};
+use crate::command::reading::{FoundElections, Observation, before, read_at};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::json::{election, joined};
 use crate::text::{self, one_line};
@@ -166,11 +166,16 @@ pub(super) async fn ask_candidates(
     let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..observation.first()?.election.clone() };
     // If it is not appended, a regular hello is as good as an answer.
     append(access, &of_hellos, within, &of_hellos.hello_key(), Some(&question(&operator()))).await?;
+    let until = asked + within;
     loop {
         if is_enough(observation, asked)? {
             return Ok(true);
         }
-        if observation.next(Some(asked + within)).await?.is_none() {
+        let at = read_at();
+        // No record comes of a leader that has fallen silent.
+        observation.ask_about_silences(at);
+        let due = observation.seen().filter_map(|seen| seen.silence_due(at)).min().map_or(until, |due| due.min(until));
+        if observation.next(Some(due)).await?.is_none() && clock::now() >= until {
             return Ok(false);
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::View;
-use neli_proto::leadership::{Leader, Leadership, ReadAt, Receipt};
+use neli_proto::leadership::{Leader, Leadership, ReadAt, Receipt, Unknown};
 use neli_proto::observer::Standby;
 use neli_proto::precedence::HELLO_HOLDS;
 use neli_proto::record::{Body, MemberId, What};
@@ -118,7 +118,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
         ask_candidates(&look.access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
     }
     let (at, seen) = (read_at(), observation.first()?);
-    let Some(from) = seen.observer().leadership(at).may_lead().cloned() else {
+    let Some(from) = seen.leadership(at).may_lead().cloned() else {
         return Ok(nobody_leads(election, seen, at));
     };
     let refused = |outcome, whom: &str, why: String| {
@@ -169,7 +169,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
         };
         let is_answered = answers(look, &mut observation, &from, successor.as_ref()).await?;
         let (at, seen) = (read_at(), observation.first()?);
-        match seen.observer().leadership(at).may_lead() {
+        match seen.leadership(at).may_lead() {
             None => return Ok(nobody_leads(election, seen, at)),
             Some(leader) if leader.term != from.term => {
                 let named = to.zip(successor);
@@ -205,12 +205,8 @@ async fn ask_leader(
     let (term, by, reason) = (Some(from.term), Some(operator()), reason.clone());
     let successor = named.as_ref().map(|(_, member)| member.clone());
     let appended = request(look, election, Body::Request { what: What::Resign, term, by, reason, successor }).await?;
-    // What was read meanwhile may show that it was taken.
-    while observation.next(Some(clock::now())).await?.is_some() {}
-    let leads_on = |leader: &Leader| leader.term == from.term && leader.resign.is_none();
-    let is_unasked = observation.first()?.observer().leadership(read_at()).may_lead().is_some_and(leads_on);
     let sentence = match appended {
-        Appended::Unknown(why) if is_unasked => format!(
+        Appended::Unknown(why) if !seems_taken(observation, &from).await? => format!(
             "whether {0} was asked is unknown: {why}; if Kafka has taken the request, {0} stands down: see neli-run status",
             from.shown()
         ),
@@ -222,9 +218,18 @@ async fn ask_leader(
     Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence))
 }
 
+/// Whether what has come meanwhile shows that Kafka has taken the request, or that `from` leads no more.
+async fn seems_taken(observation: &mut Observation, from: &Leader) -> Result<bool> {
+    while observation.next(Some(clock::now())).await?.is_some() {}
+    let seen = observation.first()?;
+    let leads_on = |leader: &Leader| leader.term == from.term && leader.resign.is_none();
+    // While Kafka does not answer, no heartbeat is missing.
+    Ok(seen.leadership(read_at()).is_vacant() || !seen.observer().leader().is_some_and(leads_on))
+}
+
 /// The answer that there is no leader, or that this is unknown.
 fn nobody_leads(election: &ElectionId, seen: Seen<'_>, at: ReadAt) -> Answer {
-    let current = seen.observer().leadership(at);
+    let current = seen.leadership(at);
     let outcome = if current.is_unknown() { UNKNOWN } else { VACANT };
     let no_record = seen.no_record().filter(|_| current.is_vacant());
     not_resigned(election, outcome, None, no_record.unwrap_or_else(|| sentence(current)))
@@ -307,9 +312,11 @@ async fn answers(look: &Look, observation: &mut Observation, from: &Leader, name
     let is_meant = |standby: &Standby<'_>| named.is_none_or(|named| standby.candidate.hello.member == *named);
     let is_answered = |observation: &Observation, asked| {
         let (at, seen) = (read_at(), observation.first()?);
-        let observer = seen.observer();
-        let leads = observer.leadership(at).may_lead().is_some_and(|leader| leader.term == from.term);
-        let mut standbys = observer.standbys(at).into_iter();
+        let current = seen.leadership(at);
+        // While Kafka does not answer, no heartbeat is missing.
+        let leads = matches!(current, Leadership::Unknown(Unknown::NotAnswered { .. }))
+            || current.may_lead().is_some_and(|leader| leader.term == from.term);
+        let mut standbys = seen.observer().standbys(at).into_iter();
         Ok(!leads || standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby)))
     };
     ask_candidates(&look.access, observation, look.timeout, is_answered).await
@@ -378,5 +385,18 @@ async fn next_leader(
             };
             return Ok(not_resigned(election, TIMED_OUT, Some(&from), sentence));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::reading::HeardBefore;
+
+    #[test]
+    fn that_nobody_leads_is_not_said_by_a_silence_that_may_be_kafka_s() {
+        let heard = HeardBefore::new();
+        let answer = nobody_leads(heard.seen().election, heard.seen(), read_at());
+        assert_eq!(answer.outcome, UNKNOWN, "{}", answer.sentence);
     }
 }
