@@ -204,13 +204,13 @@ const fn verdict_name(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The record's original bytes in one line. Line ends can be removed, because JSON has them only between its tokens.
+/// The record's original bytes in one line. Line ends and tabs can be removed, because JSON has them only between its tokens.
 fn as_read(value: &[u8]) -> Option<Box<RawValue>> {
     if value.len() > MAX_BYTES {
         return None;
     }
-    let line = std::str::from_utf8(value).ok()?.replace(['\n', '\r'], " ");
-    serde_json::from_str(&line).ok()
+    let value: Box<RawValue> = serde_json::from_slice(value).ok()?;
+    RawValue::from_string(value.get().replace(['\n', '\r', '\t'], " ")).ok()
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ fn json_shows_every_record_with_its_verdict() {
     let mut account = account(true, 0);
     read(&mut account, 0, CLAIM);
     read(&mut account, 1, "not json");
-    read(&mut account, 2, "{\"v\":9,\n\"new\":true}");
+    read(&mut account, 2, "{\"v\":9,\n\t\"new\":true}");
     account.read(AT, 3, None, None);
     read(&mut account, 4, RELEASE);
     let lines = account.take_lines();
@@ -98,7 +98,7 @@ fn json_shows_every_record_with_its_verdict() {
     let begin = format!(r#"{{"ts":"{ts}","role":"bill","event":"record","partition":2,"#);
     let lines: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix(&begin)).collect();
     assert_eq!(lines[1], r#""offset":1,"verdict":"nonsense","term":0,"record":null,"silent":null}"#);
-    assert_eq!(lines[2], r#""offset":2,"verdict":"nonsense","term":0,"record":{"v":9, "new":true},"silent":null}"#);
+    assert_eq!(lines[2], r#""offset":2,"verdict":"nonsense","term":0,"record":{"v":9,  "new":true},"silent":null}"#);
     assert_eq!(lines[3], r#""offset":3,"verdict":"nonsense","term":0,"record":null,"silent":null}"#);
     assert!(lines[4].starts_with(r#""offset":4,"verdict":"effective","term":null,"record":{"#), "{}", lines[4]);
     assert_eq!(lines.len(), 5);
