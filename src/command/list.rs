@@ -78,7 +78,7 @@ struct List {
     topic: Option<String>,
     /// `--group`: the only group whose elections are listed.
     group: Option<String>,
-    /// Whether elections that are dead are listed too: with `--all` or `--group`.
+    /// Whether elections that are dead are listed too: with `--all`, `--group` or `--json`.
     has_dead: bool,
     json: bool,
     timeout: Duration,
@@ -87,7 +87,7 @@ struct List {
 impl List {
     fn of(args: &ParsedArgs) -> Result<Self> {
         let (topic, group, json) = (validate::topic(args)?, validate::group(args)?, args.flag("json")?.is_some());
-        let has_dead = args.flag("all")?.is_some() || group.is_some();
+        let has_dead = args.flag("all")?.is_some() || group.is_some() || json;
         let timeout = timeout(args, TIMEOUT)?;
         Ok(Self { topic, group, has_dead, json, timeout, access: access(args)? })
     }
