@@ -9,7 +9,7 @@ use neli_kafka::TopicsEvent;
 use neli_proto::fact::{Fact, TOPIC_SUFFIX};
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{Change, Election, JudgedRecord, Place, ReadTopic, TermEnd, Topics};
-use neli_proto::record::{LogRecord, Why};
+use neli_proto::record::{LogRecord, Offset, Why};
 
 use crate::command::facts::{LastRun, election_of};
 use crate::command::list::{Listed, Rank};
@@ -27,8 +27,8 @@ pub struct State {
     /// `--group`.
     pub(super) group: Option<String>,
     notes: BTreeMap<(Box<str>, Place), Notes>,
-    /// The last recorded run of each election, by the journal's topic and the key of its records.
-    runs: BTreeMap<(Box<str>, Box<str>), LastRun>,
+    /// The last recorded run of each election, by the journal's topic and the key of its records, with the offset of the last record.
+    runs: BTreeMap<(Box<str>, Box<str>), (Offset, LastRun)>,
     /// When time without a leader was counted last; `None` while Kafka does not answer.
     counted: Option<ReadAt>,
     /// When the first event came, in milliseconds since 1970.
@@ -89,13 +89,18 @@ impl State {
 
     fn read(&mut self, at: ReadAt, (reading, topic): (u32, &str), partition: i32, record: &LogRecord) {
         let was_read = self.topics.topic(topic).is_some_and(ReadTopic::is_live);
+        let is_past = self.topics.is_of_past(reading);
         let judged = self.topics.read(at, (reading, topic), partition, record);
         if let Some(journal) = topic.strip_suffix(TOPIC_SUFFIX) {
             let fact = record.value.as_deref().and_then(Fact::parse);
             if let (Some(election), Some(fact)) = (record.key.as_deref().and_then(election_of), fact) {
                 let place = (journal.into(), election.into());
-                let last = LastRun::after(self.runs.remove(&place), fact);
-                self.runs.insert(place, last);
+                // The day before is read after the present, of which it tells nothing.
+                if is_past && self.runs.get(&place).is_some_and(|(known, _)| *known >= record.offset) {
+                    return;
+                }
+                let last = LastRun::after(self.runs.remove(&place).map(|(_, run)| run), fact);
+                self.runs.insert(place, (record.offset, last));
             }
             return;
         }
@@ -165,7 +170,7 @@ impl State {
         for (topic, read) in self.topics.topics() {
             for found in read.topic().elections() {
                 let Place { group, role, .. } = found.place();
-                if let Some(run) = self.runs.get_mut(&(topic.into(), format!("{group}/{role}").into())) {
+                if let Some((_, run)) = self.runs.get_mut(&(topic.into(), format!("{group}/{role}").into())) {
                     run.learn_release(found.history());
                     run.learn_schedule(found.observer(), at);
                 }
@@ -185,7 +190,7 @@ impl State {
     fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: &'a Election) -> Shown<'a> {
         let trouble = read.trouble(Some(found.place().partition));
         let (place, Place { group, role, .. }) = ((topic.into(), found.place().clone()), found.place());
-        let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into()));
+        let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into())).map(|(_, run)| run);
         let known_since_ms = read.known_since_ms(found.place().partition);
         let listed = Listed::of(at, &self.topics, (topic, read), found);
         let is_unread = read.trouble(None).is_some();

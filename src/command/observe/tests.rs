@@ -426,6 +426,32 @@ fn a_run_whose_runner_is_gone_is_interrupted() {
     }
 }
 
+/// The present is read first, and then the day before it, in which earlier runs are recorded.
+#[test]
+fn a_run_of_the_past_replaces_no_later_one() {
+    let facts = "a.neli.once";
+    let topics = Topics::new(1, 100).with_past(super::DAY);
+    let mut world = World { state: State::new(topics, None), next: BTreeMap::from([(facts, 3)]), reading: 1 };
+    world.answer(1_300, &[("a.neli", Ok(())), (facts, Ok(()))]);
+    world.claim(1_300, "g", "db1");
+    world.claim(1_300, "h", "db1");
+    let read = |world: &mut World, reading, offset, (group, outcome): (&str, &str)| {
+        let fact = format!(r#"{{"v":1,"key":"k{offset}","outcome":"{outcome}","term":0,"attempt":1}}"#);
+        let (key, value) = (Some(format!("{group}/0/k{offset}").into_bytes().into()), Some(fact.into_bytes().into()));
+        let record = LogRecord { offset, key, value, written_ms: Some(at(1_290).wall_ms), is_brokers_time: true };
+        let event = TopicsEvent::Read { reading, topic: facts.into(), partition: 0, record };
+        world.state.handle(at(1_300), event).expect("a record");
+        let metrics = world.state.metrics(at(1_300));
+        let outcomes = metrics.lines().filter(|line| line.starts_with("neli_election_last_outcome{"));
+        outcomes.filter_map(|line| line.split('"').rev().nth(1).map(str::to_owned)).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(read(&mut world, 2, 2, ("g", "done")), "done");
+    let past = TopicsEvent::PastBegins { reading: 3, from: BTreeMap::from([(0, 0)]) };
+    world.state.handle(at(1_300), past).expect("an offset");
+    assert_eq!(read(&mut world, 3, 0, ("g", "failed")), "done");
+    assert_eq!(read(&mut world, 3, 1, ("h", "failed")), "done failed", "of that nothing else is recorded");
+}
+
 #[test]
 fn while_kafka_is_away_nothing_is_known_and_no_time_is_counted() {
     let mut world = World::new();

@@ -232,7 +232,7 @@ impl Topics {
         partition: i32,
         record: &LogRecord,
     ) -> Option<JudgedRecord<'_>> {
-        if self.past.as_ref().is_some_and(|past| past.reading == reading) {
+        if self.is_of_past(reading) {
             return self.read_past(at, partition, record);
         }
         let read = self.by_name.get_mut(topic).filter(|read| read.reading == reading)?;
@@ -268,6 +268,11 @@ impl Topics {
         let (place, judged) = judged?;
         let election = self.past.as_ref()?.topic.election(&place)?;
         Some(JudgedRecord { judged, election, is_live: false })
+    }
+
+    /// Whether this is the reading of a topic's past, beside that of its present.
+    pub fn is_of_past(&self, reading: u32) -> bool {
+        self.past.as_ref().is_some_and(|past| past.reading == reading)
     }
 
     /// The next action.
