@@ -85,7 +85,16 @@ impl State {
     pub fn metrics(&self, at: ReadAt) -> String {
         let mut page = Page::default();
         // What was given up has nothing to be alerted of.
-        let all: Vec<Shown<'_>> = self.elections(at).filter(|shown| shown.rank() != Rank::Dead).collect();
+        let mut all: Vec<Shown<'_>> = self.elections(at).filter(|shown| shown.rank() != Rank::Dead).collect();
+        // A role that moves to another partition may have an election in each, with the same labels: that which is led counts, else the last.
+        all.dedup_by(|next, known| {
+            let (one, other) = (next.found.place(), known.found.place());
+            let is_moved = (next.topic, &one.group, &one.role) == (known.topic, &other.group, &other.role);
+            if is_moved && !known.current.is_led() {
+                std::mem::swap(next, known);
+            }
+            is_moved
+        });
         let shown = &all[..all.len().min(MOST)];
         let (left_out, count) = (all.len() - shown.len(), |count: usize| number(count as u64));
         let (topics, unread) = (self.topics.topics().count(), self.unread().count());

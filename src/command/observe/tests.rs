@@ -452,6 +452,33 @@ fn a_run_of_the_past_replaces_no_later_one() {
     assert_eq!(read(&mut world, 3, 1, ("h", "failed")), "done failed", "of that nothing else is recorded");
 }
 
+/// Prometheus takes no two lines of the same labels.
+#[test]
+fn a_role_that_moves_to_another_partition_has_its_metrics_once() {
+    let mut world = World::new();
+    let answer = |ends: [i64; 2]| {
+        let range = |end| Ok(LogRange { start: 0, recent: 0, end });
+        let logs = Ok(BTreeMap::from([(0, range(ends[0])), (1, range(ends[1]))]));
+        let topics = BTreeMap::from([("a.neli".into(), LogsAnswer { identity: TopicIdentity::Unnamed, logs })]);
+        TopicsEvent::Answered { asked: at(1).now, topics, all: 1 }
+    };
+    world.state.handle(at(1), answer([0, 0])).expect("an answer");
+    let mut write = |partition, name: &str| {
+        let claim =
+            format!(r#"{{"v":1,"kind":"claim","member":"m","name":"{name}","seq":1,"after":-1,"lease_ms":20000}}"#);
+        let (key, value) = (Some(Box::from(&b"g/0"[..])), Some(claim.into_bytes().into()));
+        let record = LogRecord { offset: 0, key, value, written_ms: Some(at(1).wall_ms), is_brokers_time: true };
+        let event = TopicsEvent::Read { reading: 3, topic: "a.neli".into(), partition, record };
+        world.state.handle(at(1), event).expect("a record");
+    };
+    write(0, "db1");
+    write(1, "db2");
+    assert_eq!(world.states(2).len(), 2);
+    let metrics = world.state.metrics(at(2));
+    let led = metrics.lines().filter(|line| line.starts_with("neli_election_led{")).count();
+    assert_eq!(led, 1, "{metrics}");
+}
+
 #[test]
 fn while_kafka_is_away_nothing_is_known_and_no_time_is_counted() {
     let mut world = World::new();
