@@ -388,6 +388,9 @@ fn describe(candidate: &KnownCandidate) -> Vec<String> {
 /// `--json`: the line about an election, of which nothing is known if it could not be read.
 fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<'_>>) -> String {
     let in_future = |left| at.wall_ms.saturating_add(millis(left));
+    // Those that stand by may have to wait longer than a candidate that starts.
+    let wait = known.and_then(|known| claimable::least_wait(known.seen.observer(), &known.standbys, at));
+    let later = wait.filter(|wait| !wait.is_zero()).map(in_future);
     let leader = |leader, age, left| known.map(|snapshot| leader_part(snapshot, leader, age, left));
     let (claimable_since, leader, released) = match known.map(|snapshot| snapshot.leadership) {
         Some(Leadership::Led { leader: of, age, left }) => (None, leader(of, age, left), None),
@@ -397,18 +400,15 @@ fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<
         Some(Leadership::Silent { leader: of, claimable_since, claimable_in, .. }) => {
             let since = in_future(claimable_in).saturating_sub(millis(claimable_since));
             let age = known.map(|snapshot| snapshot.seen.observer().age(of.last_record, at)).unwrap_or_default();
-            (Some(since), leader(of, age, Duration::ZERO), None)
+            (later.max(Some(since)), leader(of, age, Duration::ZERO), None)
         }
         Some(Leadership::Released { release: of, .. }) => {
             let earlier_job = known.and_then(|snapshot| snapshot.seen.observer().earlier_job(at));
             let since = earlier_job.map_or_else(|| of.received.at_ms(at), |(_, left)| in_future(left));
-            (Some(since), None, Some(release(of, at)))
+            (later.max(Some(since)), None, Some(release(of, at)))
         }
         // In a topic that was made again those that stand by wait.
-        Some(Leadership::NeverLed) => {
-            let wait = known.and_then(|known| claimable::least_wait(known.seen.observer(), &known.standbys, at));
-            (wait.filter(|wait| !wait.is_zero()).map(in_future), None, None)
-        }
+        Some(Leadership::NeverLed) => (later, None, None),
         Some(Leadership::Forgotten | Leadership::Unknown(_)) | None => (None, None, None),
     };
     let observer = known.map(|snapshot| snapshot.seen.observer());
@@ -472,6 +472,20 @@ fn earlier_job(job: &EarlierJob) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::reading::HeardBefore;
+
+    /// As the page says: it must have listened for longer than the lease.
+    #[test]
+    fn a_standby_that_has_just_begun_to_listen_claims_later_than_the_lease_s_end() {
+        let heard = HeardBefore::new().with_hello(br#"{"v":1,"kind":"hello","member":"n","seq":0}"#);
+        let (seen, at) = (heard.seen(), read_at());
+        let observer = seen.read.observer();
+        let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
+        let shown = Snapshot { seen, mapping: None, last_run: None, at, leadership, standbys, no_room: None };
+        let object: Value = serde_json::from_str(&shown.json()).expect("JSON");
+        assert_eq!(object["state"], "silent");
+        assert!(object["claimable_since"].as_str() > object["ts"].as_str(), "{object}");
+    }
 
     #[test]
     fn many_standbys_leave_the_changes_their_room() {

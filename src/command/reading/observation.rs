@@ -330,6 +330,14 @@ pub(in crate::command) mod tests {
             Self(election, topic, BTreeSet::new())
         }
 
+        /// The same with this hello, which was read now.
+        pub(in crate::command) fn with_hello(mut self, hello: &[u8]) -> Self {
+            let (at, key, value) = (read_at(), Some(Box::from(&b"g/0/hello"[..])), Some(Box::from(hello)));
+            let record = LogRecord { offset: 1, key, value, written_ms: Some(at.wall_ms), is_brokers_time: true };
+            self.1.read(at, 0, &record);
+            self
+        }
+
         pub(in crate::command) fn seen(&self) -> Seen<'_> {
             let Self(election, topic, other_groups) = self;
             Seen { election, read: topic.election(&in_topic(election)).expect("it is read"), other_groups }
