@@ -78,9 +78,10 @@ impl Supervisor {
         let has_signal = self.policy.stop.signal.is_some();
         let was_stopped = matches!(self.job, Job::Stopping { kill_at, .. } if has_signal || kill_at.is_none())
             && self.run.asked_at.is_none_or(|asked_at| asked_at <= ended_at);
-        // The guard kills at the deadline, also while this process is stopped.
+        // The guard kills at its deadline, also while this process is stopped, and perhaps before it has read the last grant. One that does not
+        // answer is killed with the job.
         let was_fenced = status == JobStatus::Signaled(super::terminal::SIGKILL)
-            && self.grant.is_some_and(|grant| ended_at >= grant.until);
+            && self.watch.is_none_or(|watch| ended_at >= watch.guards_deadline());
         // Ctrl-C in the job's terminal counts as a stop.
         let by_itself = !was_stopped && !was_fenced && self.terminal.interrupted_by.is_none();
         self.note(Note::JobExited { term: self.noted_term(), status, ran: self.run.ran, by_itself });

@@ -63,6 +63,11 @@ impl Watch {
         self.answered_until = self.answered_until.max(until);
     }
 
+    /// The guard's last deadline, according to its answers that were read.
+    pub(super) const fn guards_deadline(self) -> Time {
+        self.answered_until
+    }
+
     /// Notes the guard's answer that it is still killing the job.
     pub(super) fn still_kills(&mut self, now: Time) {
         self.busy_until = now + KILLS_FOR;
