@@ -225,6 +225,7 @@ impl Supervisor {
     /// Handles the guard's answer that it has fenced the job of this term, and that no process of it is left.
     pub(super) fn fenced(&mut self, term: Offset, seen: Option<SeenEnd>) {
         if self.term() == Some(term) && self.job != Job::None {
+            self.stop_waiting_for_rest();
             self.note_kill(Lost::Fenced);
             self.note_run_over_in_time();
             self.fenced.get_or_insert(Why::Fenced);
