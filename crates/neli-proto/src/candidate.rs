@@ -96,6 +96,11 @@ impl Candidate {
         self
     }
 
+    /// Whether it is [one of many](Self::one_of_many).
+    pub(crate) const fn is_one_of_many(&self) -> bool {
+        self.election.is_one_of_many
+    }
+
     /// The next action to perform.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {

@@ -155,7 +155,13 @@ impl Node {
             Event::Guard(answer) => self.supervisor.handle_answer(now, answer),
             Event::HandOver { to } => self.candidate.hand_over(now, to),
             Event::HookEnded { hook, id, end } => self.hooks.ended(hook, id, end),
-            Event::Job(event) => self.supervisor.handle(now, event),
+            Event::Job(mut event) => {
+                if let supervisor::Event::JobStopped { continuable, .. } = &mut event {
+                    // The process stops itself only when all its roles are suspended. One of many alone would never be continued.
+                    *continuable &= !self.candidate.is_one_of_many();
+                }
+                self.supervisor.handle(now, event);
+            }
             Event::JobsTerminalGone => self.supervisor.jobs_terminal_gone(now),
             Event::Refused(why) => self.refuse(now, why),
             Event::Signal { signal, by_terminal } => self.supervisor.handle_signal(now, signal, by_terminal),

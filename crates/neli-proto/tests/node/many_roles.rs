@@ -1,10 +1,12 @@
 //! A process with many roles, from its first reading on: when it may claim, and beside which other processes it refuses to stand by.
 
+use neli_proto::guard::Target;
 use neli_proto::hello::Hello;
 use neli_proto::many_roles::{Action, ManyRoles, Settings};
 use neli_proto::node::{Action as NodeAction, Event};
 use neli_proto::precedence::Assignment;
 use neli_proto::spread::Holding;
+use neli_proto::supervisor::Foreground;
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
 
@@ -208,6 +210,23 @@ fn a_role_that_the_group_gives_to_another_is_kept() {
         host.elects(candidate::Event::Revoked);
         let is_stop = |action: &NodeAction| matches!(action, NodeAction::Order(Order::Stop { .. }));
         assert_eq!(host.actions().iter().any(is_stop), !is_one_of_many);
+    }
+}
+
+/// The process does not stop for one role, so nobody would continue that one.
+#[test]
+fn a_job_that_stops_itself_suspends_a_process_with_one_role_alone() {
+    const TSTP: i32 = 20;
+    for is_one_of_many in [false, true] {
+        let mut host = Host::leading(&[]);
+        host.node = if is_one_of_many { host.node.one_of_many() } else { host.node };
+        let (signal, foreground, continuable) = (TSTP, Foreground::Elsewhere, true);
+        host.job(supervisor::Event::JobStopped { signal, foreground, continuable });
+        let actions = host.actions();
+        let goes_on = Order::Signal { signal: TSTP_ENDS, to: Target::Group };
+        assert_eq!(actions.contains(&NodeAction::Order(goes_on)), is_one_of_many, "{actions:?}");
+        let is_stop = |action: &NodeAction| matches!(action, NodeAction::Order(Order::Stop { .. }));
+        assert_eq!(actions.iter().any(is_stop), !is_one_of_many, "{actions:?}");
     }
 }
 
