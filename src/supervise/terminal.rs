@@ -80,7 +80,15 @@ impl MainLoop {
         if !by_terminal {
             self.shell.passed_on = Some((signal, clock::now()));
         }
-        self.nodes.tell_all(&node::Event::Signal { signal, by_terminal });
+        let event = node::Event::Signal { signal, by_terminal };
+        // It stops a process without a job. Beside a job it does not stop a role that has none.
+        let is_for_jobs = signal == SIGQUIT && self.config.job.stop.signal != Some(SIGQUIT);
+        let passes_on = |role: &usize| is_for_jobs && self.nodes.roles[*role].node.passes_signals_on();
+        let with_job: Vec<usize> = (0..self.nodes.roles.len()).filter(passes_on).collect();
+        if with_job.is_empty() {
+            return self.nodes.tell_all(&event);
+        }
+        with_job.into_iter().for_each(|role| self.tell(role, event.clone()));
     }
 
     fn warn_of_processor_time(&mut self) {

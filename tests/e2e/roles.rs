@@ -155,6 +155,24 @@ fn a_stop_has_the_status_of_a_role_without_a_job() {
     assert_eq!(exiting.text("why"), "stopped by SIGTERM while at least one role had no job here");
 }
 
+/// SIGQUIT, with which a job may show its threads. The role without a job would have no leader after the next handover.
+#[test]
+fn a_signal_for_the_jobs_stops_no_role_without_one() {
+    let election = election(Elector::Log);
+    let job = ["sh", "-c", "trap 'echo dump >&2' QUIT; echo ready >&2; while :; do sleep 0.01; done"];
+    let roles = || election.candidate().option("--roles", "2").job(job).start();
+    let (first, mut second) = (roles(), roles());
+    let has_said = |run: &Running, word: &str| run.strange_lines().iter().any(|line| line == word);
+    let leads_one = |run: &Running| led(run).len() == 1 && has_said(run, "ready");
+    wait::until_true("a role each", || leads_one(&first) && leads_one(&second));
+    first.signal(Signal::SIGQUIT);
+    wait::until_true("the signal at its job", || has_said(&first, "dump"));
+    second.signal(Signal::SIGTERM);
+    second.status();
+    wait::until_true("a lead of both", || led(&first).len() == 2);
+    election.close([first, second]);
+}
+
 /// Of a candidate with roles and one without the later one exits, names the other, and has not started a job. Named roles have other elections
 /// than the candidate without any.
 #[test]

@@ -197,6 +197,11 @@ impl Node {
         self.supervisor.term()
     }
 
+    /// Whether signals to the process are passed on to the job: its main process runs, or is about to.
+    pub const fn passes_signals_on(&self) -> bool {
+        self.supervisor.takes_signals()
+    }
+
     /// Whether the candidate waits for a guard that lives.
     pub fn lacks_guard(&self) -> bool {
         self.supervisor.lacks_guard()
