@@ -36,7 +36,7 @@ impl Host for MainLoop {
     fn perform_one(&mut self, role: usize, action: Action) {
         match action {
             Action::AppendFact { id, fact } => self.append_fact(role, id, fact),
-            Action::DieOf { signal, to_group } => self.shell.dies_of = Some((signal, to_group)),
+            Action::DieOf { signal, to_group } => self.dies_of(role, signal, to_group),
             Action::Exit(ending) => self.role_ended(role, ExitStatus::Ending(ending)),
             Action::KillGuard => self.kill_guard(role),
             Action::KillHook { id } => self.nodes.roles[role].commands.hooks.kill(|(_, running)| *running == id),

@@ -91,6 +91,18 @@ impl MainLoop {
         with_job.into_iter().for_each(|role| self.tell(role, event.clone()));
     }
 
+    /// Notes the signal of which this process dies at its end. A key that was typed for one job of many ends the whole command.
+    pub(super) fn dies_of(&mut self, role: usize, signal: i32, to_group: bool) {
+        let to_group = to_group || self.shell.dies_of.is_some_and(|(_, to_group)| to_group);
+        self.shell.dies_of = Some((signal, to_group));
+        let goes_on = |other: &usize| {
+            let Role { ending, node, .. } = &self.nodes.roles[*other];
+            *other != role && ending.is_none() && !node.is_leaving()
+        };
+        let others: Vec<usize> = (0..self.nodes.roles.len()).filter(|other| to_group && goes_on(other)).collect();
+        others.into_iter().for_each(|other| self.tell(other, node::Event::Signal { signal, by_terminal: true }));
+    }
+
     fn warn_of_processor_time(&mut self) {
         if !mem::replace(&mut self.has_warned_of_processor_time, true) {
             self.logger.warn(

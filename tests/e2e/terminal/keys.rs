@@ -112,6 +112,22 @@ with_both_shells! {
         person.assert_as_before();
     }
 
+    /// One of many jobs has got the foreground, since it reads. Ctrl-C ends the whole command, and not its role alone.
+    fn ctrl_c_to_one_of_many_jobs(shell) {
+        let job = "[ $NELI_ROLE = 1 ] || { echo waits; read line; }; exec sleep 1000";
+        let roles = |candidate: Candidate| candidate.option("--roles", "2");
+        let mut person = Person::of(Elector::Log, shell, job, roles);
+        person.terminal.type_line("./lead; echo went on");
+        person.terminal.await_text("waits");
+        let others = [person.terminal.shell().pid, group_of(person.supervisor())];
+        wait::until_true("a job in the foreground", || !others.contains(&person.terminal.foreground()));
+        person.terminal.press(Ctrl::C);
+        let text = person.terminal.await_prompt();
+        assert!(!text.contains("went on\r\n"), "{text}");
+        assert_eq!(person.status(), 130);
+        person.assert_as_before();
+    }
+
     /// While standing by `neli-run` has the foreground, and the script ends too.
     fn ctrl_c_while_standing_by(shell) {
         let mut person = Person::new(shell, "exit 0");
