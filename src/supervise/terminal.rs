@@ -135,12 +135,14 @@ impl MainLoop {
     pub(super) fn suspend_if_due(&mut self) {
         // It leaves the group first, because the group would wait for a whole session for a member that only stops. The end of leaving
         // wakes the loop again.
-        if self.nodes.session.is_leaving_group()
-            || !mem::take(&mut self.shell.suspending)
+        if self.ending.is_some()
+            || self.nodes.session.is_leaving_group()
+            || !self.shell.suspending
             || !self.nodes.roles.iter().all(Role::is_suspended)
         {
             return;
         }
+        self.shell.suspending = false;
         self.logger.flush();
         // The shell may have ended meanwhile.
         if !terminal::is_continuable() || terminal::stop_group().is_err() {
