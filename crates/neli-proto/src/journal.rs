@@ -177,7 +177,10 @@ impl Journal {
         self.next = offset;
         self.window = offset;
         self.earlier_job = EarlierJob::Unknown;
-        if !matches!(self.view, View::Undecided(_)) {
+        if let View::Undecided(undecided) = &mut self.view {
+            // The missing records may have been the leader's.
+            undecided.empty_since_cut_head = false;
+        } else {
             self.view = View::Undecided(Undecided::default());
         }
     }
