@@ -25,7 +25,7 @@ use crate::guard::lease::Lease;
 use crate::guard::message::ReleaseRequest;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::memory_files::Deliverer;
-use crate::process::shell;
+use crate::process::shell::{self, ShellCommands};
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
 use crate::process::{descriptors, signals, system};
 
@@ -136,6 +136,8 @@ impl GuardLoop {
 
     fn begin_anew(&mut self) {
         self.job = None;
+        // One that has ended and that a tracer keeps would be taken for the next run's.
+        self.commands = ShellCommands::none();
         self.terminal.forget_job();
         // Flushed first, because the next step may take long.
         self.flush();

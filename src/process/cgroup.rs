@@ -15,6 +15,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,11 +149,14 @@ impl Cgroup {
     ///
     /// No group can be created: then the run works without one.
     pub(crate) fn make_for_run(&self, number: u64) -> io::Result<OwnedFd> {
-        let path = path_of(self.directory.as_fd())?;
-        for ended in groups_in(&path) {
+        let (path, own) = (path_of(self.directory.as_fd())?, format!("run.{}.", unistd::getpid()));
+        let is_own =
+            |group: &PathBuf| group.file_name().is_some_and(|name| name.as_bytes().starts_with(own.as_bytes()));
+        // Later another guard may have made one that is empty still.
+        for ended in groups_in(&path).into_iter().filter(|group| number == 1 || is_own(group)) {
             remove(&ended);
         }
-        let path = path.join(format!("run.{}.{number}", unistd::getpid()));
+        let path = path.join(format!("{own}{number}"));
         fs::create_dir(&path)?;
         Ok(File::open(&path)?.into())
     }

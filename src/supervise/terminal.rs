@@ -88,7 +88,9 @@ impl MainLoop {
         if with_job.is_empty() {
             return self.nodes.tell_all(&event);
         }
-        with_job.into_iter().for_each(|role| self.tell(role, event.clone()));
+        for role in with_job {
+            self.tell(role, event.clone());
+        }
     }
 
     /// Notes the signal of which this process dies at its end. A key that was typed for one job of many ends the whole command.
@@ -100,7 +102,9 @@ impl MainLoop {
             *other != role && ending.is_none() && !node.is_leaving()
         };
         let others: Vec<usize> = (0..self.nodes.roles.len()).filter(|other| to_group && goes_on(other)).collect();
-        others.into_iter().for_each(|other| self.tell(other, node::Event::Signal { signal, by_terminal: true }));
+        for other in others {
+            self.tell(other, node::Event::Signal { signal, by_terminal: true });
+        }
     }
 
     fn warn_of_processor_time(&mut self) {

@@ -254,7 +254,7 @@ impl Reading {
         for role in &self.roles {
             drop(role.state.send_replace(Err(error.clone())));
         }
-        self.warn(&format!("it is unknown who leads, and this follower has ended: {error}"));
+        self.warn(&format!("it is unknown who leads: this follower has ended: {error}"));
     }
 
     /// Publishes who leads each role. Returns when that changes if nothing is read until then.

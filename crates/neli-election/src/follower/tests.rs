@@ -115,7 +115,7 @@ fn the_end_of_a_follower_is_its_last_warning() {
     events.try_send(refused.into()).unwrap();
     Reading::new(source(), events, vec![state], warnings, None).run(Waiter::new().unwrap(), received, followers);
     assert_eq!(*follower.borrow_and_update(), Err(Error::Refused("a right is missing".to_owned())));
-    let message = "it is unknown who leads, and this follower has ended: a right is missing".to_owned();
+    let message = "it is unknown who leads: this follower has ended: a right is missing".to_owned();
     assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
     assert!(told.try_recv().is_err());
 }
