@@ -200,7 +200,8 @@ impl Thread {
                 // With a later number, a later end must be asked for.
                 Ok(None) if self.is_over() || self.id.get() != id => {}
                 Ok(None) => {
-                    let event = FactsEvent::Read { id, facts: Box::new(self.progress.reached_end()) };
+                    let event =
+                        FactsEvent::Read { id, end: self.progress.end, facts: Box::new(self.progress.reached_end()) };
                     self.send(SessionEvent::Facts { id, event });
                     return Ok(());
                 }
@@ -385,8 +386,9 @@ const SMALLEST_ANSWER: u32 = 4096;
 struct Progress {
     /// The topic that was read; if it is unknown, the next reading begins at the log's start.
     topic: Option<TopicId>,
-    /// The next offset to read.
+    /// The next offset to read, and the log's end by the last answer.
     next: i64,
+    end: i64,
     /// The key's facts below that offset.
     facts: Facts,
     /// The limit for one answer of the broker in bytes; `None` is the configured limit.
@@ -400,7 +402,7 @@ impl Progress {
         if !is_same {
             (self.topic, self.next, self.facts) = (topic, start, Facts::default());
         }
-        self.next = self.next.max(start);
+        (self.next, self.end) = (self.next.max(start), end);
     }
 
     /// Asks for smaller answers, since no record has arrived for long: on a slow link librdkafka closes the connection each time before a

@@ -324,7 +324,7 @@ impl Deliveries {
     fn fact_delivered(&self, result: &DeliveryResult<'_>, id: u32) {
         let refused = locked(&self.fact_refused).take();
         let event = match result {
-            Ok(_) => FactsEvent::Appended { id },
+            Ok(message) => FactsEvent::Appended { id, offset: message.offset() },
             Err((error, message)) => {
                 let code = error.rdkafka_error_code();
                 if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {

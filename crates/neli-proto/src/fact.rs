@@ -117,14 +117,14 @@ pub struct Facts {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum FactsEvent {
-    /// The fact of the action `AppendFact` with this number was acknowledged.
-    Appended { id: u32 },
+    /// The fact of the action `AppendFact` with this number was acknowledged, with its offset.
+    Appended { id: u32, offset: Offset },
     /// The topic was missing, and this process created it.
     Created,
     /// Such a fact was refused, or not acknowledged in time. It may be in the topic nevertheless.
     NotAppended { id: u32, error: Box<str> },
-    /// The topic was read to the end that the action `ReadFacts` with this number requested, and these are the key's facts.
-    Read { id: u32, facts: Box<Facts> },
+    /// The topic was read to the end that the action `ReadFacts` with this number requested, the next offset by then, and these are the key's facts.
+    Read { id: u32, end: Offset, facts: Box<Facts> },
     /// The topic is being read, and the reading has come so far.
     Reading { progress: Box<str> },
     /// The facts can't be read yet. The reading is tried again.

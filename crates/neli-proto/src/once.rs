@@ -1,6 +1,6 @@
 //! `--once`, `--window` and `--schedule`: decides by the facts of a key whether a lead runs the job, and which facts of its run are
 //! recorded. The job is ordered only after two steps: the key's facts were read up to an end that was asked for after the claim took
-//! effect, and the fact `running` was acknowledged (K2). The outcome is acknowledged before the term is released (K3). These decisions do
+//! effect, and the fact `running` was acknowledged there (K2). The outcome is acknowledged before the term is released (K3). These decisions do
 //! not change the journal's law: only the candidate decides who leads.
 
 use alloc::boxed::Box;
@@ -51,6 +51,9 @@ pub(crate) struct Once {
     /// `--schedule`: the key and the term of the last run in a release.
     released: Option<(Box<str>, Offset)>,
     phase: Phase,
+    /// The end to which the facts were read in this lead, until it is known that nothing had been appended beyond it: the broker that answered may
+    /// not be the partition's leader any more.
+    unconfirmed_end: Option<Offset>,
     /// The number of the last reading or append.
     last_id: u32,
     /// When it was last reported that a fact is not recorded yet.
@@ -75,6 +78,9 @@ enum Phase {
     Asking { read: u32, unrecorded: Option<Fact> },
     /// It leads; the fact `running` was sent and is not acknowledged yet. The topic is looked for once meanwhile.
     Announcing { id: u32, fact: Fact, looks_at: Option<Time>, until: Time },
+    /// It leads, and the fact `running` was acknowledged at this offset, beyond the end to which the facts were read: they are read again, to an end
+    /// beyond it.
+    Confirming { read: u32, fact: Fact, offset: Offset, again_at: Option<Time>, until: Time },
     /// The job may run.
     Running { fact: Fact },
     /// It leads, and reads the facts.
@@ -134,6 +140,8 @@ impl Once {
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         if let Phase::Announcing { looks_at, until, .. } = self.phase {
             Some(looks_at.unwrap_or(until))
+        } else if let Phase::Confirming { again_at, until, .. } = self.phase {
+            Some(again_at.unwrap_or(until).min(until))
         } else if let Phase::Reading { until, .. } = self.phase {
             Some(until)
         } else if let Phase::Recording { sent, stop_by, .. } = &self.phase {
@@ -145,14 +153,20 @@ impl Once {
 
     /// Performs what is due at `now`. An early call does nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if let Phase::Announcing { until, .. } | Phase::Reading { until, .. } = self.phase {
+        if let Phase::Announcing { until, .. } | Phase::Confirming { until, .. } | Phase::Reading { until, .. } =
+            self.phase
+        {
             if now >= until {
                 self.late_answers += 1;
                 self.give_up(now);
-            } else if let Phase::Announcing { looks_at, .. } = &mut self.phase
-                && looks_at.take_if(|at| now >= *at).is_some()
+            } else if let Phase::Announcing { looks_at: at, .. } | Phase::Confirming { again_at: at, .. } =
+                &mut self.phase
+                && at.take_if(|at| now >= *at).is_some()
             {
-                self.read();
+                let id = self.read();
+                if let Phase::Confirming { read, .. } = &mut self.phase {
+                    *read = id;
+                }
             }
         } else if matches!(self.phase, Phase::Recording { stop_by: Some(by), .. } if now >= by) {
             self.finish(now, false);
@@ -202,7 +216,7 @@ impl Once {
     }
 
     /// Handles the facts, which were read up to the requested end.
-    pub(crate) fn facts_read(&mut self, now: Time, id: u32, facts: Facts) {
+    pub(crate) fn facts_read(&mut self, now: Time, id: u32, end: Offset, facts: Facts) {
         self.history.facts_were_there = true;
         if let Phase::Asking { read, unrecorded } = &mut self.phase
             && *read == id
@@ -229,6 +243,7 @@ impl Once {
                 self.trouble = Some(fact::UNREADABLE.into());
                 return self.give_up(now);
             }
+            self.unconfirmed_end = Some(end);
             self.learn(facts);
             self.note_clock();
             self.note_disbelieved_facts();
@@ -238,6 +253,36 @@ impl Once {
             } else if !self.skip_if_settled() {
                 self.announce(now, term, until);
             }
+        } else if let Phase::Confirming { read, .. } = self.phase
+            && read == id
+        {
+            self.confirm(now, end, facts);
+        }
+    }
+
+    /// Handles the facts that were read once more, after `running` was acknowledged. They must contain it, or else they are not all.
+    fn confirm(&mut self, now: Time, end: Offset, mut facts: Facts) {
+        let is_unreadable = self.is_unreadable(&facts);
+        let Phase::Confirming { fact, offset, again_at, .. } = &mut self.phase else { return };
+        if end <= *offset {
+            *again_at = Some(now + RETRY);
+            self.trouble = Some("the broker that answers does not have the last facts".into());
+            return;
+        }
+        if is_unreadable {
+            self.trouble = Some(fact::UNREADABLE.into());
+            return self.give_up(now);
+        }
+        // Its own fact is no run that was left unfinished.
+        facts.attempt.take_if(|found| found.member == fact.member && found.term == fact.term);
+        let (fact, term) = (fact.clone(), fact.term);
+        self.unconfirmed_end = None;
+        self.learn(facts);
+        if self.scheduled.is_some() && self.skip().is_some() {
+            self.phase = Phase::Waiting { term };
+            self.begin_schedule(now);
+        } else if self.scheduled.is_some() || !self.skip_if_settled() {
+            self.phase = Phase::Running { fact };
         }
     }
 
@@ -255,12 +300,19 @@ impl Once {
     }
 
     /// Handles the broker's acknowledgement of a fact.
-    pub(crate) fn fact_appended(&mut self, now: Time, id: u32) {
+    pub(crate) fn fact_appended(&mut self, now: Time, id: u32, offset: Offset) {
         self.unacknowledged_since = None;
+        // What was appended at that end shows that nothing stood beyond it.
+        self.unconfirmed_end.take_if(|end| *end == offset);
         if let Phase::Announcing { id: awaited, fact, .. } = &self.phase {
             if *awaited == id {
                 self.late_answers = 0;
-                self.phase = Phase::Running { fact: fact.clone() };
+                let fact = fact.clone();
+                self.phase = if self.unconfirmed_end.is_none() {
+                    Phase::Running { fact }
+                } else {
+                    Phase::Confirming { read: self.read(), fact, offset, again_at: None, until: self.end_of_wait(now) }
+                };
             }
         } else if let Phase::Recording { sent, .. } = &self.phase {
             if sent.id == id {
@@ -327,7 +379,7 @@ impl Once {
             self.phase = Phase::StandingBy;
         } else if !is_leaving && self.phase != Phase::Leaving {
             self.ask(unrecorded);
-        } else if matches!(self.phase, Phase::Announcing { .. } | Phase::Reading { .. }) {
+        } else if matches!(self.phase, Phase::Announcing { .. } | Phase::Confirming { .. } | Phase::Reading { .. }) {
             // A late answer about a run that is not begun any more means nothing.
             self.phase = Phase::StandingBy;
         }

@@ -36,6 +36,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         )],
     },
     Mutant {
+        name: "UnconfirmedFacts",
+        breaks: "once: the end to which the facts are read counts, though the broker that said it may lead their topic no longer",
+        edits: &[edit("self.unconfirmed_end = ‹Some(end)›;", "Some(end).take_if(|_| false)")],
+        noticed_by: &[Model("a_broker_without_the_last_fact"), Model("a_broker_without_the_last_fact_of_a_schedule")],
+    },
+    Mutant {
         name: "UnrecordedOutcome",
         breaks: "once: the release neither waits for the outcome's acknowledgement nor contains the outcome",
         edits: &[

@@ -257,10 +257,10 @@ impl Node {
     pub(super) fn facts(&mut self, now: Time, event: FactsEvent) {
         let Some(once) = &mut self.once else { return };
         match event {
-            FactsEvent::Appended { id } => once.fact_appended(now, id),
+            FactsEvent::Appended { id, offset } => once.fact_appended(now, id, offset),
             FactsEvent::Created => once.facts_were_created(),
             FactsEvent::NotAppended { id, error } => once.fact_not_appended(now, id, error),
-            FactsEvent::Read { id, facts } => once.facts_read(now, id, *facts),
+            FactsEvent::Read { id, end, facts } => once.facts_read(now, id, end, *facts),
             FactsEvent::Reading { progress } => once.reading_progressed(progress),
             FactsEvent::Unread { error } => once.was_not_read(error),
         }

@@ -324,6 +324,16 @@ fn a_runner_that_dies() {
 }
 
 #[test]
+fn a_broker_without_the_last_fact() {
+    look_into(worlds::a_broker_without_the_last_fact, &[]);
+}
+
+#[test]
+fn a_broker_without_the_last_fact_of_a_schedule() {
+    look_into(worlds::a_broker_without_the_last_fact_of_a_schedule, &[]);
+}
+
+#[test]
 fn a_leader_that_yields() {
     look_into(worlds::a_leader_that_yields, &[]);
 }

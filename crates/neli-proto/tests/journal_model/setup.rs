@@ -197,6 +197,8 @@ pub(crate) struct Faults {
     pub(crate) mutes: u8,
     /// An undecodable record is written under the election's key.
     pub(crate) nonsense: u8,
+    /// The facts are read from a broker that lacks the last one.
+    pub(crate) old_facts: u8,
     /// A record is written under another key.
     pub(crate) others: u8,
     /// A supervisor is stopped.
@@ -239,6 +241,7 @@ impl Faults {
             markers: 0,
             mutes: 0,
             nonsense: 0,
+            old_facts: 0,
             others: 0,
             pauses: 0,
             questions: 0,
@@ -273,6 +276,7 @@ impl Faults {
             markers: 255,
             mutes: 0,
             nonsense: 255,
+            old_facts: 255,
             others: 255,
             pauses: 255,
             questions: 255,

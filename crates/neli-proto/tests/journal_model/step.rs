@@ -93,6 +93,8 @@ pub(crate) enum Step {
     Read(Who),
     /// The topic of facts is read to its end.
     ReadFacts(Who),
+    /// A broker that leads the topic of facts no longer, and lacks the last one, is asked for the facts.
+    ReadOldFacts(Who),
     /// A delayed reader delivers the next entry.
     ReadLate(Who),
     /// The topic is deleted and created again, and readers keep their positions.
@@ -151,6 +153,7 @@ impl Step {
             | Self::HookEnds(_)
             | Self::Judge(_)
             | Self::KillGuard(_)
+            | Self::ReadOldFacts(_)
             | Self::Lag(_)
             | Self::Lose(_)
             | Self::MainEnds(_)
@@ -216,6 +219,7 @@ impl Faults {
             Step::Other => &mut self.others,
             Step::Pause(_) => &mut self.pauses,
             Step::PauseGuard(_) => &mut self.guard_pauses,
+            Step::ReadOldFacts(_) => &mut self.old_facts,
             Step::RemakeUnnoticed => &mut self.unnoticed_remakes,
             Step::Resign(_) => &mut self.resigns,
             Step::Stop(_) => &mut self.stops,

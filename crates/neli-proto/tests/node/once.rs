@@ -77,7 +77,7 @@ pub(crate) fn facts(host: &mut Host, event: FactsEvent) {
 }
 
 pub(crate) fn read(host: &mut Host, id: u32, facts_of_key: Facts) {
-    facts(host, FactsEvent::Read { id, facts: Box::new(facts_of_key) });
+    facts(host, FactsEvent::Read { id, end: 0, facts: Box::new(facts_of_key) });
 }
 
 pub(crate) fn fact(outcome: Outcome, term: Offset, exit: Option<u8>, attempt: u32) -> Fact {
@@ -111,7 +111,7 @@ pub(crate) fn running(retries: u32, facts_of_key: Facts) -> (Host, Fact) {
     let (mut host, id) = leading(retries);
     read(&mut host, id, facts_of_key);
     let (id, fact) = asked(&mut host).appended.unwrap();
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     assert!(asked(&mut host).spawns);
     host.started();
     host.actions();
@@ -155,7 +155,7 @@ fn the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginni
         (Outcome::Running, 1, host.node.term().unwrap(), KEY)
     );
     assert!(!begun.spawns);
-    facts(&mut host, FactsEvent::Appended { id: append });
+    facts(&mut host, FactsEvent::Appended { id: append, offset: 0 });
     let runs = asked(&mut host);
     assert!(runs.spawns);
     let is_hook = |action: &&Action| matches!(action, Action::Order(Order::Command { .. }));
@@ -190,7 +190,7 @@ fn the_job_is_told_the_attempt_that_its_fact_has() {
     let (mut host, id) = leading(2);
     read(&mut host, id, attempted(fact(Outcome::Failed, 0, Some(3), 2)));
     let (id, begun) = asked(&mut host).appended.unwrap();
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     let spawned = asked(&mut host).actions.into_iter().find_map(|action| {
         let Action::Order(Order::Spawn { run, attempt, .. }) = action else { return None };
         Some((run, attempt))
@@ -234,9 +234,9 @@ fn the_outcome_is_acknowledged_before_the_release_which_contains_it_too() {
     host.pass(Duration::from_millis(100));
     let (again, _) = asked(&mut host).appended.unwrap();
     host.reads_what_it_sent();
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     assert!(asked(&mut host).releases.is_none(), "that was refused, and is not the one that is awaited");
-    facts(&mut host, FactsEvent::Appended { id: again });
+    facts(&mut host, FactsEvent::Appended { id: again, offset: 0 });
     let goes = asked(&mut host);
     assert_eq!(goes.read, None, "whoever goes asks for nothing more");
     let released = goes.releases.unwrap();
@@ -328,7 +328,7 @@ fn a_failed_runner_stands_by_again_while_retries_are_left() {
         host.ends(JobStatus::Exited(3));
         let (id, fact) = asked(&mut host).appended.unwrap();
         assert_eq!((fact.outcome, fact.exit), (Outcome::Failed, Some(3)));
-        facts(&mut host, FactsEvent::Appended { id });
+        facts(&mut host, FactsEvent::Appended { id, offset: 0 });
         assert!(asked(&mut host).releases.is_some());
         host.reads_what_it_sent();
         assert_eq!(exits(&host.actions()), Vec::from_iter(ending));
@@ -359,7 +359,7 @@ fn a_run_that_was_killed_because_nothing_could_watch_it_has_failed() {
     let (mut host, id) = leading(0);
     read(&mut host, id, Facts::default());
     let (id, _) = asked(&mut host).appended.unwrap();
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     host.answers(Answer::StartedUnseen { pid: 7 });
     host.ends(JobStatus::Signaled(9));
     let (_, fact) = asked(&mut host).appended.unwrap();
@@ -373,7 +373,7 @@ fn a_run_that_could_not_be_started_is_none() {
     read(&mut host, id, Facts::default());
     let (mut id, begun) = asked(&mut host).appended.unwrap();
     for (why, ending) in [("failed", None), ("exited", Some(Ending::Job(JobStatus::Exited(126))))] {
-        facts(&mut host, FactsEvent::Appended { id });
+        facts(&mut host, FactsEvent::Appended { id, offset: 0 });
         assert!(asked(&mut host).spawns);
         let ended = can_not_start(&mut host);
         assert!(ended.appended.is_none(), "no outcome: {ended:?}");
@@ -492,7 +492,7 @@ fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_conta
     let waits = asked(&mut host);
     let claims = waits.actions.iter().any(|action| sends(action, "claim"));
     assert!(!claims && exits(&waits.actions).is_empty(), "nothing is known to be done: {waits:?}");
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     let id = asked(&mut host).read.expect("what is recorded counts");
     read(&mut host, id, Facts { done: Some(done), ..Facts::default() });
     assert_eq!(exits(&host.actions()), [Ending::Skipped(0)], "its own run has succeeded");

@@ -120,10 +120,10 @@ fn an_answer_to_an_earlier_query_is_ignored() {
     let (mut host, id) = leading(0);
     read(&mut host, id, Facts::default());
     let (begun, _) = asked(&mut host).appended.unwrap();
-    facts(&mut host, FactsEvent::Appended { id: begun - 1 });
+    facts(&mut host, FactsEvent::Appended { id: begun - 1, offset: 0 });
     facts(&mut host, FactsEvent::NotAppended { id: begun - 1, error: "no".into() });
     assert_eq!(host.actions(), [], "it neither runs nor gives up");
-    facts(&mut host, FactsEvent::Appended { id: begun });
+    facts(&mut host, FactsEvent::Appended { id: begun, offset: 0 });
     assert!(asked(&mut host).spawns);
     host.started();
     host.actions();
@@ -131,6 +131,42 @@ fn an_answer_to_an_earlier_query_is_ignored() {
     host.actions();
     facts(&mut host, FactsEvent::NotAppended { id: begun, error: "no".into() });
     assert_eq!(host.actions(), [], "the outcome is on its way still");
+}
+
+/// A leader whose `running` was acknowledged two offsets beyond the end to which it has read the facts. Returns it with the next reading.
+fn unconfirmed() -> (Host, u32) {
+    let (mut host, id) = leading(1);
+    read(&mut host, id, Facts::default());
+    let (id, _) = asked(&mut host).appended.unwrap();
+    facts(&mut host, FactsEvent::Appended { id, offset: 2 });
+    let asked = asked(&mut host);
+    assert!(!asked.spawns);
+    (host, asked.read.unwrap())
+}
+
+/// The broker that answered leads the topic's partition no longer, or others have recorded facts meanwhile.
+#[test]
+fn facts_that_may_not_be_all_are_read_again_before_the_run() {
+    let reads = |host: &mut Host, id: u32, end: i64, found: Facts| {
+        facts(host, FactsEvent::Read { id, end, facts: Box::new(found) });
+        asked(host)
+    };
+    for is_done in [false, true] {
+        let (mut host, id) = unconfirmed();
+        let old = reads(&mut host, id, 2, Facts::default());
+        assert!(!old.spawns && old.read.is_none(), "{old:?}");
+        host.pass(Duration::from_secs(1));
+        let id = asked(&mut host).read.unwrap();
+        let found = if is_done { done(3) } else { Facts::default() };
+        let last = reads(&mut host, id, 3, found);
+        assert_eq!((last.spawns, last.releases.is_some()), (!is_done, is_done), "{last:?}");
+    }
+    // Without an answer it lets another lead.
+    let (mut host, id) = unconfirmed();
+    reads(&mut host, id, 2, Facts::default());
+    host.pass(LEASE);
+    let error = "the broker that answers does not have the last facts".into();
+    assert!(host.actions().contains(&Action::Note(Note::FactsUnavailable { error })));
 }
 
 /// The fence came before the acknowledgement, and the topic still contains the run as begun.
@@ -145,7 +181,7 @@ fn the_known_outcome_of_an_own_run_precedes_its_recorded_beginning() {
     host.reads_what_it_sent();
     read(&mut host, id, attempted(Fact { at_ms: Some(1_000), ..begun }));
     let (id, failed) = asked(&mut host).appended.expect("the outcome is sent again");
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     let id = asked(&mut host).read.unwrap();
     read(&mut host, id, attempted(failed));
     assert_eq!(exits(&host.actions()), [Ending::Skipped(3)]);
@@ -344,7 +380,7 @@ fn failures_are_counted_in_a_journal_that_was_created_again() {
             }
             if let Some((id, fact)) = asked.appended.take() {
                 topic.take(fact.place(), Some(&fact.to_bytes()));
-                facts(&mut host, FactsEvent::Appended { id });
+                facts(&mut host, FactsEvent::Appended { id, offset: 0 });
             } else if let Some(id) = asked.read.take() {
                 read(&mut host, id, topic.clone());
             } else if asked.spawns {

@@ -63,7 +63,7 @@ fn starts(host: &mut Host, asked: Asked, number: u64) {
     let (id, fact) = asked.appended.unwrap();
     assert_eq!((fact.outcome, fact.window), (Outcome::Running, Some(span(number))));
     assert!(!asked.spawns);
-    facts(host, FactsEvent::Appended { id });
+    facts(host, FactsEvent::Appended { id, offset: 0 });
     let is_for_window = |action: &Action| matches!(action, Action::Order(Order::Spawn { window: Some(window), .. }) if *window == span(number));
     assert!(host.actions().iter().any(is_for_window));
     host.started();
@@ -75,7 +75,7 @@ fn ends(host: &mut Host, status: u8) -> Asked {
     host.ends(JobStatus::Exited(status));
     let (id, fact) = asked(host).appended.unwrap();
     assert_eq!((fact.outcome, fact.exit), (if status == 0 { Outcome::Done } else { Outcome::Failed }, Some(status)));
-    facts(host, FactsEvent::Appended { id });
+    facts(host, FactsEvent::Appended { id, offset: 0 });
     let asked = asked(host);
     assert!(asked.releases.is_none() && exits(&asked.actions).is_empty(), "the lead is kept: {asked:?}");
     asked
@@ -121,7 +121,7 @@ fn each_window_has_its_run_under_one_lead_and_a_failure_ends_nothing() {
 fn a_window_whose_run_could_not_be_started_is_left_to_the_next_lead() {
     let (mut host, first) = leads(5, done(4));
     let (id, begun) = first.appended.unwrap();
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     assert!(asked(&mut host).spawns);
     let ended = can_not_start(&mut host);
     assert!(ended.appended.is_none(), "no outcome: {ended:?}");
@@ -153,9 +153,9 @@ fn at_a_first_start_the_window_is_recorded_as_over() {
     assert!(!recorded.actions.contains(&waiting(6)), "what it waits for is told when that is recorded");
     let (again, same) = recorded.appended.unwrap();
     assert_eq!(same, fact);
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     assert_eq!(host.actions(), [], "that was refused");
-    facts(&mut host, FactsEvent::Appended { id: again });
+    facts(&mut host, FactsEvent::Appended { id: again, offset: 0 });
     assert_eq!(host.actions(), [waiting(6)]);
     let due = shows(&mut host, 6);
     starts(&mut host, due, 6);
@@ -241,7 +241,7 @@ fn an_outcome_that_is_not_confirmed_when_the_leader_goes_is_reported() {
         host.ends(JobStatus::Exited(0));
         let (id, _) = asked(&mut host).appended.unwrap();
         if is_confirmed {
-            facts(&mut host, FactsEvent::Appended { id });
+            facts(&mut host, FactsEvent::Appended { id, offset: 0 });
         }
         host.happens(Event::Signal { signal: TERM, by_terminal: false });
         let mut all = host.actions();
@@ -406,7 +406,7 @@ fn a_stop_waits_until_the_outcome_is_recorded_and_the_release_contains_it() {
     let (id, _) = asked(&mut host).appended.unwrap();
     host.happens(Event::Signal { signal: TERM, by_terminal: false });
     assert!(asked(&mut host).releases.is_none());
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     let stopped = asked(&mut host);
     let Some(Record { body: Body::Release { once, exit, .. }, .. }) = stopped.releases else { panic!("{stopped:?}") };
     assert_eq!((once, exit), (Some(run(5)), Some(0)));
@@ -431,7 +431,7 @@ fn a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded() 
         if is_refused {
             facts(&mut host, FactsEvent::NotAppended { id, error: "no".into() });
         } else {
-            facts(&mut host, FactsEvent::Appended { id });
+            facts(&mut host, FactsEvent::Appended { id, offset: 0 });
         }
         let released = loop {
             if let Some(release) = asked(&mut host).releases {
@@ -468,7 +468,7 @@ fn nothing_is_claimed_before_the_outcome_of_a_lost_lead_is_recorded() {
     host.pass(LEASE * 3);
     let waits = asked(&mut host).actions;
     assert!(!waits.iter().any(|action| sends(action, "claim")), "{waits:?}");
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     let id = asked(&mut host).read.unwrap();
     read(&mut host, id, done(5));
     host.claims();

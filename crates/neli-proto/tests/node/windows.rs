@@ -153,14 +153,14 @@ fn failures_are_counted_in_their_window() {
 fn the_outcome_is_that_of_the_window_and_the_release_names_it() {
     let (mut host, begun) = leads(6, done(4));
     let (id, _) = begun.appended.unwrap();
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     assert!(asked(&mut host).spawns);
     host.started();
     host.actions();
     host.ends(JobStatus::Exited(0));
     let (id, fact) = asked(&mut host).appended.unwrap();
     assert_eq!((fact.outcome, fact.window), (Outcome::Done, Some(span(5))));
-    facts(&mut host, FactsEvent::Appended { id });
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     let Some(Record { body: Body::Release { once, .. }, .. }) = asked(&mut host).releases else { panic!("no release") };
     assert_eq!(once, Some(KeyedRun { key: "window 5".into(), is_window: Some(true) }));
 }
@@ -252,7 +252,7 @@ fn the_outcome_of_a_lost_lead_is_recorded_unless_a_later_run_is_found() {
     for (number, term, is_recorded) in [(40, -1, true), (4, 9, true), (5, 9, false), (6, 9, false)] {
         let (mut host, begun) = leads(5, of(3, -1));
         let (id, _) = begun.appended.unwrap();
-        facts(&mut host, FactsEvent::Appended { id });
+        facts(&mut host, FactsEvent::Appended { id, offset: 0 });
         asked(&mut host);
         host.started();
         host.ends(JobStatus::Exited(0));

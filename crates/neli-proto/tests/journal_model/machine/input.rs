@@ -32,9 +32,15 @@ pub(crate) enum Input {
     Crash(Rc<Known<Log>>),
     Die,
     /// This fact is in the topic of facts.
-    FactAppended(u32),
+    FactAppended {
+        id: u32,
+        offset: Offset,
+    },
     /// The topic of facts is read to its end.
-    FactsRead(Box<Facts>),
+    FactsRead {
+        end: Offset,
+        facts: Box<Facts>,
+    },
     Fire,
     GuardActs,
     GuardReads,
@@ -74,10 +80,12 @@ impl Machine {
             }
             Input::Crash(log) => self.crash(now, &log.part),
             Input::Die => self.die(),
-            Input::FactAppended(id) => self.facts_events.push_back(FactsEvent::Appended { id }),
-            Input::FactsRead(facts) => {
+            Input::FactAppended { id, offset } => {
+                self.facts_events.push_back(FactsEvent::Appended { id, offset });
+            }
+            Input::FactsRead { end, facts } => {
                 if let Some(id) = self.facts_asked.take() {
-                    self.facts_events.push_back(FactsEvent::Read { id, facts });
+                    self.facts_events.push_back(FactsEvent::Read { id, end, facts });
                 }
             }
             Input::Fire => self.fire(now, setup, actions),

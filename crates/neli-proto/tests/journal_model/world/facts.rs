@@ -51,6 +51,11 @@ struct Success {
 }
 
 impl FactsTopic {
+    /// The next offset.
+    fn end(&self) -> Offset {
+        Offset::try_from(self.log.len()).unwrap_or(Offset::MAX)
+    }
+
     /// How many times the key was forgotten.
     pub(super) fn forgets(&self) -> u32 {
         self.forgotten.as_ref().map_or(0, |forgotten| forgotten.forgets)
@@ -93,12 +98,13 @@ impl World {
         if fact.outcome == Outcome::Done && self.facts.counts(&fact) {
             self.facts.recorded_below.get_or_insert(self.log.part.end());
         }
+        let offset = self.facts.end();
         self.facts.log.push(fact.clone());
         if fact.outcome == Outcome::Forgotten {
             self.facts.forget(fact);
         }
         if let Some(from) = from {
-            self.tell(from, Input::FactAppended(id));
+            self.tell(from, Input::FactAppended { id, offset });
         }
     }
 
@@ -118,11 +124,23 @@ impl World {
         self.faults.exits
     }
 
-    /// The facts of the key in the topic.
-    pub(super) fn facts_of_key(&self) -> Facts {
+    /// Hands a machine the facts of the key in the topic, but the last ones.
+    pub(super) fn hand_facts(&mut self, who: Who, without: usize) {
+        let facts = Box::new(self.facts_of_key(without));
+        self.tell(who, Input::FactsRead { end: self.facts.end() - i64::from(without > 0), facts });
+    }
+
+    /// Whether there is a fact that a broker may lack.
+    pub(super) const fn has_old_facts(&self) -> bool {
+        !self.facts.log.is_empty()
+    }
+
+    /// The facts of the key in the topic, but the last ones.
+    fn facts_of_key(&self, without: usize) -> Facts {
         let mut facts = Facts::default();
         let before = self.setup.once.and_then(Occasion::recorded);
-        for fact in before.iter().chain(&self.facts.log) {
+        let log = &self.facts.log[..self.facts.log.len() - without];
+        for fact in before.iter().chain(log) {
             facts.take(fact.place(), Some(&fact.to_bytes()));
         }
         facts
@@ -130,7 +148,7 @@ impl World {
 
     /// Lets an operator read the facts and the journal's end, and then send the record of the forgetting (`neli-run forget --force`).
     pub(super) fn forget(&mut self) {
-        let facts = self.facts_of_key();
+        let facts = self.facts_of_key(0);
         let known = || [&facts.done, &facts.attempt, &facts.forgotten].into_iter().flatten();
         let Some(example) = known().next() else { return };
         let fact = Fact {

@@ -78,6 +78,9 @@ impl World {
         }
         if machine.facts_asked.is_some() {
             steps.push(Step::ReadFacts(who));
+            if self.faults.old_facts > 0 && self.has_old_facts() {
+                steps.push(Step::ReadOldFacts(who));
+            }
         }
         if !machine.answers.is_empty() || !machine.receipts.is_empty() || !machine.facts_events.is_empty() {
             steps.push(Step::Receive(who));

@@ -56,6 +56,9 @@ impl World {
             Step::Identify(who) => format!("{} is told which topic this is: number {}", NAMES[who], self.remakes),
             Step::KillGuard(who) => format!("{}'s guard is SIGKILLed", NAMES[who]),
             Step::ReadFacts(who) => format!("{} is handed what its topic of facts holds", NAMES[who]),
+            Step::ReadOldFacts(who) => {
+                format!("{} is handed what its topic of facts held before the last fact", NAMES[who])
+            }
             Step::Lag(who) => format!("{}'s reader lags from now on", NAMES[who]),
             Step::Lose(index) => format!("lost: {}", flight(index)),
             Step::MainEnds(who) => format!("{}'s job ends", NAMES[who]),

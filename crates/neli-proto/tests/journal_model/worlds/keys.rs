@@ -31,6 +31,7 @@ pub(crate) fn a_runner_that_is_stopped() -> Setup {
         faults: Faults { fact_delays: 1, pauses: 1, ..NONE },
         may: |_, step| step != Step::Pause(B),
         limit: millis(370),
+        most_states: 500_000,
         ..Setup::named("a runner that is stopped")
     }
 }
@@ -44,6 +45,27 @@ pub(crate) fn a_runner_that_dies() -> Setup {
         may: |_, step| !matches!(step, Step::Crash(B) | Step::MainEnds(B)),
         limit: millis(60),
         ..Setup::named("a runner that dies")
+    }
+}
+
+/// A run has succeeded, and the next leader asks a broker for the facts that leads their topic no longer, and lacks the success.
+pub(crate) fn a_broker_without_the_last_fact() -> Setup {
+    Setup {
+        once: Some(Occasion::Key),
+        before: both_begin,
+        faults: Faults { exits: 1, crashes: 1, old_facts: 2, ..NONE },
+        may: |_, step| !matches!(step, Step::Crash(B) | Step::MainEnds(B) | Step::ReadOldFacts(A)),
+        limit: millis(60),
+        ..Setup::named("a broker without the last fact")
+    }
+}
+
+/// The same with a schedule.
+pub(crate) fn a_broker_without_the_last_fact_of_a_schedule() -> Setup {
+    Setup {
+        once: Some(Occasion::Schedule(5, CatchUp::Last)),
+        name: "a broker without the last fact of a schedule",
+        ..a_broker_without_the_last_fact()
     }
 }
 
