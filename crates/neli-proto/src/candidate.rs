@@ -110,7 +110,7 @@ impl Candidate {
     /// Handles an event in Kafka.
     pub fn handle(&mut self, now: Time, event: Event) {
         if self.departed().is_some() {
-            return;
+            return self.read_on(now, &event);
         }
         // The end of a lease is handled before the event, because no event can extend a lease that has ended.
         self.end_lease_if_over(now);

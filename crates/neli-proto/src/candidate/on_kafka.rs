@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use super::release::OwnClaim;
 use super::state::{Claiming, State};
-use super::{Action, Candidate, Judgement};
+use super::{Action, Candidate, Election, Event, Judgement};
 use crate::hello::Hello;
 use crate::journal::Verdict;
 use crate::kafka::Request;
@@ -43,6 +43,22 @@ impl Candidate {
             State::Departed(_) | State::StandingBy { .. } | State::Suspended => {}
         }
         self.election.forget_history(now);
+    }
+
+    /// Handles an event after the departure. A process with many roles hears hellos in the partition of its first one, also when it has left
+    /// that role, so the log is read on there after a cut. What is read is unknown here, so the answers show no cut: the session finds it.
+    pub(super) fn read_on(&mut self, now: Time, event: &Event) {
+        let Election { is_one_of_many: true, listener, topic, actions, .. } = &mut self.election else { return };
+        if *event == Event::HistoryCut {
+            *topic = topic.after_cut(now);
+            listener.history_cut(now);
+            actions.push_back(Action::Kafka(Request::ReadAnew));
+        } else if let Event::Answered { asked, start, end } = *event
+            && !listener.is_answered()
+            && let Ok(Some(from)) = listener.answered(now, LogBounds { asked, start, end })
+        {
+            actions.push_back(Action::Kafka(Request::ReadFrom(from)));
+        }
     }
 
     /// Handles the judgement that the topic may carry an election (R0).

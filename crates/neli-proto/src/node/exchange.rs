@@ -34,6 +34,7 @@ impl Node {
                     self.actions.push_back(action);
                 }
             } else if self.is_exiting {
+                self.read_on();
                 break;
             } else if let Some((why, leaving)) = self.once.as_mut().and_then(Once::take_stand_down) {
                 self.candidate.stand_down(now, why, leaving);
@@ -68,6 +69,16 @@ impl Node {
             self.is_suspending = false;
             if self.candidate.is_suspended() {
                 self.actions.push_back(Action::Suspend);
+            }
+        }
+    }
+
+    /// A process with many roles reads on where it hears hellos. Nothing else that the candidate of an exiting node wants is done.
+    fn read_on(&mut self) {
+        while let Some(action) = self.candidate.poll_action() {
+            let reads = matches!(action, Action::Kafka(Request::ReadAnew | Request::ReadFrom(_)));
+            if reads && self.candidate.is_one_of_many() {
+                self.actions.push_back(action);
             }
         }
     }

@@ -111,6 +111,39 @@ fn a_fence_is_no_cut_of_the_history() {
     assert_eq!(many.last_hello(), None, "its hello is not in the new log");
 }
 
+/// It stands for other roles, and would take the other processes for dead, also one that looks for these roles in other partitions.
+#[test]
+fn a_process_that_has_left_its_first_role_hears_hellos_after_a_cut() {
+    let leaves = Event::StandDown { why: Why::Left, leaving: true };
+    for (is_answered, ends) in [(true, leaves.clone()), (false, leaves), (true, Event::Refused("no".into()))] {
+        let (mut many, now) = said_hello_just_now();
+        let other = Hello { joined: Some(13), ..hello("other", "4", Some(4)) };
+        drop(many.received(now, 20, &other.to_bytes()));
+        let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
+        let actions_at = |node: &mut Node, many: &mut ManyRoles, start, end| {
+            many.tell(now, 0, node, candidate::Event::Answered { asked: now, start, end });
+            core::iter::from_fn(|| node.poll_action()).collect::<Vec<_>>()
+        };
+        if is_answered {
+            actions_at(&mut node, &mut many, 0, 30);
+        }
+        node.handle(now, ends);
+        node.handle(now, Event::Exiting);
+        while node.poll_action().is_some() {}
+        if !is_answered {
+            assert_eq!(actions_at(&mut node, &mut many, 0, 30), [NodeAction::Kafka(Request::ReadFrom(0))]);
+        }
+        // Only the log's head was removed.
+        many.tell(now, 0, &mut node, candidate::Event::Passed { first: 0, last: 39 });
+        assert_eq!(actions_at(&mut node, &mut many, 40, 50), []);
+        many.tell(now, 0, &mut node, candidate::Event::HistoryCut);
+        assert_eq!(node.poll_action(), Some(NodeAction::Kafka(Request::ReadAnew)));
+        assert_eq!(many.last_hello(), None, "its hello is not in the new log");
+        assert_eq!(actions_at(&mut node, &mut many, 7, 9), [NodeAction::Kafka(Request::ReadFrom(7))]);
+        assert!(many.received(now, 8, &other.to_bytes()).is_some(), "the offset is one of the new log");
+    }
+}
+
 /// A node of this role finds that its records do not tell who leads.
 fn becomes_undecided(many: &mut ManyRoles, now: Time, role: usize) {
     let mut node = Node::new(now, Host::settings(now, &[], true), Random::from_seed(1)).one_of_many();
