@@ -142,7 +142,7 @@ mod progress {
 
     fn half_read(topic: Option<TopicId>) -> Progress {
         let facts = Facts { unreadable: [Place::Done].into(), ..Facts::default() };
-        Progress { topic, next: 50, facts, answer_bytes: None }
+        Progress { topic, next: 50, facts, ..Progress::default() }
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod progress {
         for (start, end, next) in [(0, 100, 50), (0, 50, 50), (70, 100, 70)] {
             let mut progress = half_read(ONE);
             progress.continue_in(ONE, start, end);
-            assert_eq!(progress, Progress { next, ..half_read(ONE) });
+            assert_eq!(progress, Progress { next, end, ..half_read(ONE) });
         }
     }
 
@@ -161,7 +161,11 @@ mod progress {
         {
             let mut progress = half_read(before);
             progress.continue_in(now, 3, end);
-            assert_eq!(progress, Progress { topic: now, next: 3, ..Progress::default() }, "{before:?} {now:?} {end}");
+            assert_eq!(
+                progress,
+                Progress { topic: now, next: 3, end, ..Progress::default() },
+                "{before:?} {now:?} {end}"
+            );
         }
     }
 

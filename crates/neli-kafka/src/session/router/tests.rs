@@ -267,6 +267,27 @@ fn a_cut_is_found_beside_a_role_that_stands_no_longer() {
     assert!(!fixture.wanted().iter().any(|wanted| wanted.contains("HistoryCut")));
 }
 
+/// It reads on, since its process hears hellos there.
+#[test]
+fn a_role_that_stands_no_longer_is_told_of_a_cut_that_the_answers_show() {
+    let mut fixture = Fixture::reading(2, 2);
+    let mut told = Vec::new();
+    for asked in [0, 1000, 1200].map(|ms| NOW + Duration::from_millis(ms)) {
+        fixture.0.handle(asked, 1, 0, &Event::Answered { asked, start: 0, end: 1 });
+        told = fixture.wanted();
+    }
+    assert_eq!(told, ["0: ends 1", "0: HistoryCut"]);
+    fixture.0.read_anew(NOW, 0);
+    fixture.ends(2, 0, 1);
+    fixture.0.read_from(NOW, 0, 0);
+    fixture.0.read(NOW, 2, 0, 0, JournalRecord::Hello(Vec::new().into()));
+    assert!(fixture.wanted().contains(&"hello 0".to_owned()));
+    fixture.caught_up(2, 0, 1);
+    fixture.wanted();
+    fixture.0.read(NOW, 3, 0, 1, JournalRecord::Hello(Vec::new().into()));
+    assert!(fixture.wanted().contains(&"hello 1".to_owned()));
+}
+
 /// The live reading goes on meanwhile, and its records may be on their way. If it began anew, it would hand them over twice, as if the history
 /// had been cut.
 #[test]
