@@ -1,6 +1,7 @@
 //! When a reading of some partitions is complete: each was read up to the end that its log had when the reading began.
 
 use alloc::collections::BTreeMap;
+use core::mem;
 
 use crate::journal::{Journal, Origin};
 use crate::listener::{CutSigns, HistoryCut, LogBounds};
@@ -70,6 +71,15 @@ impl Progress {
         let (asked, _) = read.ahead.take_if(|(_, end)| read.next >= Some(*end))?;
         read.as_of = Some(asked);
         read.as_of
+    }
+
+    /// Handles that the leader of a partition gave no answer. Returns whether its reading, which is incomplete, stands still since the last answer,
+    /// or the last time that there was none.
+    pub(super) fn unanswered(&mut self, partition: i32) -> bool {
+        let Some(read) = self.by_partition.get_mut(&partition).filter(|read| !read.is_complete()) else { return false };
+        // A leader that is back has told of no more yet.
+        let told = mem::replace(&mut read.told, read.next.map(|next| (next, next)));
+        told.is_some_and(|(before, _)| read.next == Some(before))
     }
 
     /// Where a partition's reading stands, if nothing was read since the last answer, which told of more.

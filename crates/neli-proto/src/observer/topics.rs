@@ -390,7 +390,11 @@ impl ReadTopic {
         let is_new = logs.is_some_and(|logs| self.unread.is_some() || logs.iter().any(is_unread));
         let (mut is_cut, mut has_stopped) = (false, false);
         for (partition, log) in logs.into_iter().flatten() {
-            let Ok(LogRange { start, end, .. }) = *log else { continue };
+            let Ok(LogRange { start, end, .. }) = *log else {
+                // The topic would stay incomplete until this partition has a leader. Without it the others can be read to their ends.
+                has_stopped |= self.progress.unanswered(*partition) && !self.is_live;
+                continue;
+            };
             let stands_at = self.progress.stands_at(*partition);
             is_cut |= self.progress.answered(*partition, LogBounds { asked, start, end }).is_err();
             if let Some(next) = stands_at {

@@ -1,5 +1,6 @@
 use alloc::format;
 use alloc::string::{String, ToString as _};
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -238,6 +239,33 @@ fn a_partition_without_a_leader_hides_no_other_partition() {
     );
     assert_eq!(world.answer(&[("a.neli", half)]), [""; 0], "it loses its leader later");
     assert_eq!(world.shown(), ["a.neli (no leader)"]);
+}
+
+#[test]
+fn a_partition_that_loses_its_leader_while_it_is_read_keeps_nothing_incomplete() {
+    let mut world = World::new();
+    let whole = [("a.neli", logs(1, &[9, 0]))];
+    let mut half = whole.clone();
+    half[0].1.logs.as_mut().unwrap().insert(0, Err("no leader".into()));
+    world.answer(&whole);
+    world.read(1, "a.neli", 0, "g/0", CLAIM);
+    assert_eq!(world.answer(&half), [""; 0], "the rest may be on its way");
+    world.read(1, "a.neli", 1, "g/0", "");
+    assert_eq!(world.answer(&half), [""; 0], "it goes on");
+    assert_eq!(world.answer(&half), ["stop a.neli", "2: read a.neli [1] from 0"]);
+    assert_eq!((world.topics.is_complete(), world.shown()), (true, vec!["a.neli (no leader)".to_string()]));
+    assert_eq!(world.answer(&half), [""; 0], "once");
+    let anew = ["stop a.neli", "3: read a.neli [0] from 0", "3: read a.neli [1] from 0"];
+    assert_eq!(world.answer(&whole), anew, "it has a leader again");
+    world.read(3, "a.neli", 0, "g/0", CLAIM);
+    assert_eq!(
+        (world.answer(&half), world.answer(&whole)),
+        (Vec::new(), Vec::new()),
+        "a leader that is back has told of no more"
+    );
+    world.read(3, "a.neli", 8, "g/0", "");
+    assert!(world.topics.is_complete());
+    assert_eq!((world.answer(&half), world.answer(&half)), (Vec::new(), Vec::new()), "what was read is kept");
 }
 
 #[test]
