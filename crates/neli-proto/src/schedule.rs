@@ -28,7 +28,7 @@ pub struct Schedule {
     shown: Option<Window>,
     /// The last window that ran or is over without a run, according to the facts or under this lead.
     newest: Option<Span>,
-    /// The spans that are over: no window that starts in one of them runs. Adjacent spans are joined.
+    /// The spans that are over, by their beginnings: no window that starts in one of them runs. Adjacent spans are joined.
     over: Vec<Span>,
     /// The window that an operator asked for: it runs with each value of `--catch-up`.
     asked_for: Option<Span>,
@@ -190,10 +190,17 @@ impl Schedule {
             over.until_ms = over.until_ms.max(span.until_ms);
             return;
         }
-        if self.over.len() == MOST_SPANS {
-            self.over.remove(0);
+        let at = self.over.partition_point(|over| over.from_ms < span.from_ms);
+        self.over.insert(at, span);
+        if self.over.len() > MOST_SPANS {
+            // The windows of the shortest gap, of the past if there is one, count as over. That they never run in this lead is better than that
+            // others run twice.
+            let gap = |next: &usize| self.over[*next].from_ms.saturating_sub(self.over[*next - 1].until_ms);
+            if let Some(next) = (1..self.over.len()).min_by_key(|next| (*next > at, gap(next))) {
+                let joined = self.over.remove(next);
+                self.over[next - 1].until_ms = self.over[next - 1].until_ms.max(joined.until_ms);
+            }
         }
-        self.over.push(span);
     }
 }
 
@@ -226,6 +233,24 @@ mod tests {
         }
         assert_eq!(schedule.over, [Span { from_ms: 0, until_ms: 15 }, Span { from_ms: 20, until_ms: 25 }]);
         assert_eq!(schedule.over_at(15), None);
+    }
+
+    #[test]
+    fn after_any_number_of_jumps_no_window_runs_twice_and_none_to_come_is_over() {
+        let mut schedule = Schedule::new(CatchUp::Last);
+        schedule.mark_over(Span { from_ms: 0, until_ms: 500 });
+        // The clock was far ahead for a moment.
+        schedule.mark_over(Span { from_ms: 9_000, until_ms: 9_010 });
+        let spans = (0..200).map(|number| Span { from_ms: 1_000 + 20 * number, until_ms: 1_010 + 20 * number });
+        spans.clone().for_each(|span| schedule.mark_over(span));
+        let is_over = |ms| schedule.over_at(ms).is_some();
+        assert!(is_over(0) && is_over(9_000) && spans.clone().all(|span| is_over(span.from_ms)), "{:?}", schedule.over);
+        assert!(!is_over(600) && !is_over(4_975) && !is_over(4_995), "{:?}", schedule.over);
+        assert!(schedule.over.len() <= MOST_SPANS);
+        let mut backwards = Schedule::new(CatchUp::Last);
+        spans.clone().rev().for_each(|span| backwards.mark_over(span));
+        assert!(spans.clone().all(|span| backwards.over_at(span.from_ms).is_some()), "{:?}", backwards.over);
+        assert!(backwards.over.len() <= MOST_SPANS);
     }
 
     /// A leader at 30, whose schedule was changed, finds a window of the earlier one that was done.
