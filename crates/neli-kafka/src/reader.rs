@@ -395,9 +395,8 @@ impl Asker {
 const NEW_WITHIN: Duration = Duration::from_millis(500);
 /// A topic that this process has read before, and that is missing for this long, is gone: a broker that has just started may not know it yet.
 const GONE_AFTER: Duration = Duration::from_secs(5);
-/// The time between two questions for a topic that Kafka does not make now, and between two warnings for one reason.
+/// The time between two questions for a topic that Kafka does not make now.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
-const TELL_AGAIN: Duration = Duration::from_secs(30);
 
 impl Asker {
     /// Waits until the topic exists, or until this reading is over. Creates the topic if that is allowed.
@@ -407,7 +406,6 @@ impl Asker {
         let (mut missing_since, mut coming_since) = (None, None);
         // The brokers that were up when this process created the topic.
         let mut created_with = None;
-        let mut told = None;
         let mut is_new = || {
             let since = *coming_since.get_or_insert_with(clock::now);
             clock::now().since(since) < NEW_WITHIN
@@ -442,7 +440,10 @@ impl Asker {
                             (None, Duration::ZERO)
                         }
                         Err(TopicError::Transient(error)) if !ErrorClass::from(error.code).is_missing_answer() => {
-                            self.not_made_yet(&error, &mut told);
+                            let (topic, why, cause) = (&elections.topic, &error.text, error.cause());
+                            reading.warn_seldom(format!(
+                                "topic \"{topic}\": Kafka does not make it now ({why}){cause}; this candidate asks again every second"
+                            ));
                             (None, ASK_AGAIN)
                         }
                         Err(trouble) => (Some(trouble), RETRY),
@@ -483,20 +484,6 @@ impl Asker {
                 None => {}
             }
             thread::park_timeout(pause);
-        }
-    }
-
-    /// Kafka has answered that it does not make the topic now. Says why, unless it has said that shortly before.
-    fn not_made_yet(&self, error: &AdminError, told: &mut Option<(String, Time)>) {
-        let now = clock::now();
-        if !told.as_ref().is_some_and(|(text, at)| *text == error.text && now.since(*at) < TELL_AGAIN) {
-            *told = Some((error.text.clone(), now));
-            let topic = &self.reading.source.elections.topic;
-            self.reading.warn(format!(
-                "topic \"{topic}\": Kafka does not make it now ({}){}; this candidate asks again every second",
-                error.text,
-                error.cause()
-            ));
         }
     }
 }

@@ -64,6 +64,9 @@ pub enum IfMissing {
 /// A refused connection counts only after this time: a host may have several addresses, which librdkafka tries in turn.
 pub(super) const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
 
+/// The time between two warnings of one text that may occur many times a second.
+const WARN_AGAIN: Duration = Duration::from_secs(30);
+
 /// An order to the asker.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Order {
@@ -89,6 +92,8 @@ pub(super) struct Reading {
     reported: Mutex<Option<Result<(), String>>>,
     begun: Time,
     refused: AtomicBool,
+    /// What was warned of seldom, and when, not long ago.
+    warned_of: Mutex<Vec<(String, Time)>>,
     /// Whether nothing was handed over since a batch that can't be decoded.
     is_undecodable: AtomicBool,
     /// Whether the asker has an order to ask that it has not begun to execute.
@@ -123,6 +128,7 @@ impl Reading {
             reported: Mutex::default(),
             begun: clock::now(),
             refused: AtomicBool::new(false),
+            warned_of: Mutex::default(),
             is_undecodable: AtomicBool::new(false),
             is_asked_for: AtomicBool::new(false),
         })
@@ -138,6 +144,18 @@ impl Reading {
 
     pub(super) fn warn(&self, warning: String) {
         self.send(SessionEvent::Warning(warning));
+    }
+
+    /// Warns of what may occur many times a second: every 30 s while it does.
+    pub(super) fn warn_seldom(&self, warning: String) {
+        let (now, mut warned_of) = (clock::now(), locked(&self.warned_of));
+        warned_of.retain(|(_, at)| now.since(*at) < WARN_AGAIN);
+        if warned_of.iter().any(|(text, _)| *text == warning) {
+            return;
+        }
+        warned_of.push((warning.clone(), now));
+        drop(warned_of);
+        self.warn(warning);
     }
 
     /// Sends an event of this reading of a partition, for all its elections.
@@ -350,7 +368,7 @@ impl Reading {
             }
             // The reader has no group.
             ErrorClass::GroupForbidden | ErrorClass::Other => {
-                self.warn(words);
+                self.warn_seldom(words);
             }
             ErrorClass::TopicForbidden => {
                 let topic = &self.source.elections.topic;
@@ -395,7 +413,7 @@ impl Reading {
             let Some(NoToken { why, .. }) = self.consumer.context().no_token(words) else { return self.ask_soon() };
             // The new token is asked for long before the last one expires, and the last one is used until then.
             let line = format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
-            return self.warn(line);
+            return self.warn_seldom(line);
         }
         match self.consumer.context().login_failed(words) {
             Ok(None) => self.ask_soon(),
@@ -476,6 +494,29 @@ mod tests {
             }
             assert_eq!(told, expected, "{words}");
         }
+    }
+
+    /// A broker that fails answers ten fetches a second.
+    #[test]
+    fn an_error_that_occurs_again_and_again_is_reported_once_in_a_while() {
+        use RDKafkaErrorCode::{KafkaStorageError, Unknown};
+        let access = Access::at("127.0.0.1:9", &Properties::default());
+        let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: Arc::default() };
+        let source = Source::new(access, elections, IfMissing::Refuse);
+        let (sender, mut events) = channel(10);
+        let reading = Reading::new(source, 1, sender, mpsc::channel().0, Arc::default()).unwrap();
+        for code in [Unknown, KafkaStorageError, Unknown, Unknown] {
+            assert_eq!(reading.undecodable(&KafkaError::MessageConsumption(code)), None);
+        }
+        let warnings = std::iter::from_fn(|| events.try_recv().ok());
+        let of = |code: RDKafkaErrorCode| reading.consumer.context().error_text(code);
+        let texts: Vec<String> =
+            warnings
+                .filter_map(|event| {
+                    if let KafkaEvent::Process(SessionEvent::Warning(text)) = event { Some(text) } else { None }
+                })
+                .collect();
+        assert_eq!(texts, [of(Unknown), of(KafkaStorageError)]);
     }
 
     #[test]
