@@ -18,13 +18,14 @@ use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::context::explain;
+use crate::context::{explain, is_lack_of_thread};
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, NewTopic, TopicDescription, Variation, describe_topic};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{AnswerLimit, LOOK_AGAIN, RETRY};
+use crate::reader::GONE_AFTER;
 use crate::reading::{IfMissing, Source, offset_in};
 use crate::threads;
 use crate::topic::{self, Presence, TopicError};
@@ -166,7 +167,11 @@ impl Thread {
     ///
     /// Kafka refuses for good: one line.
     fn judge_first(&mut self) -> Result<(), String> {
-        let consumer = self.connect(&self.source.access.reader()).map_err(|error| explain(&error))?;
+        let consumer = match self.connect(&self.source.access.reader()) {
+            Ok(consumer) => consumer,
+            Err(TopicError::Refused(error)) => return Err(error),
+            Err(TopicError::Transient(_)) => return Ok(()),
+        };
         let (client, mut limit) = (consumer.consumer().client(), AnswerLimit::OF_READER);
         let looked = topic::look(client, &self.place(), limit.ask());
         self.source.access.admit(client)?;
@@ -194,9 +199,8 @@ impl Thread {
         let mut consumer = None;
         while !self.is_over() {
             let connected = consumer.take().map_or_else(|| self.connect(&config), Ok);
-            let connected = consumer.insert(connected.map_err(|error| explain(&error))?);
             let id = self.id.get();
-            match self.read(connected, &mut limit) {
+            match connected.and_then(|connected| self.read(consumer.insert(connected), &mut limit)) {
                 // With a later number, a later end must be asked for.
                 Ok(None) if self.is_over() || self.id.get() != id => {}
                 Ok(None) => {
@@ -227,12 +231,20 @@ impl Thread {
         Ok(())
     }
 
-    fn connect(&self, config: &ClientConfig) -> Result<PartitionConsumer, KafkaError> {
+    fn connect(&self, config: &ClientConfig) -> Result<PartitionConsumer, TopicError> {
         let mut config = config.clone();
         if let Some(bytes) = self.progress.answer_bytes {
             config.set(ANSWER_BYTES, bytes.to_string());
         }
-        PartitionConsumer::new(&config, &self.source.access, Some(&self.topic.name))
+        let made = PartitionConsumer::new(&config, &self.source.access, Some(&self.topic.name));
+        made.map_err(|error| {
+            // An answer has shown that the configuration is right. A file of a certificate may be about to be replaced.
+            if self.source.access.has_answered() || is_lack_of_thread(&error) {
+                TopicError::Transient(AdminError { code: code_of(&error), text: explain(&error) })
+            } else {
+                TopicError::Refused(explain(&error))
+            }
+        })
     }
 
     fn report_trouble(&self, error: &str) {
@@ -496,7 +508,13 @@ impl Thread {
                 Presence::Missing { brokers } => brokers,
             };
             if self.source.if_missing != IfMissing::Create {
-                return Err(TopicError::Refused(topic::must_be_created(&place.topic, self.source.access.words)));
+                let refusal = topic::must_be_created(&place.topic, self.source.access.words);
+                if self.is_judged && clock::now().since(begun) < GONE_AFTER {
+                    self.report(FactsEvent::Unread { error: refusal.into() });
+                    thread::park_timeout(RETRY);
+                    continue;
+                }
+                return Err(TopicError::Refused(refusal));
             }
             // The topic gets as many replicas as the journal has.
             let replicas = match topic::look(client, &self.source.elections, limit.ask())? {

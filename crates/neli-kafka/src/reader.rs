@@ -394,7 +394,7 @@ impl Asker {
 /// A broker may not know a topic for this long after it was created.
 const NEW_WITHIN: Duration = Duration::from_millis(500);
 /// A topic that this process has read before, and that is missing for this long, is gone: a broker that has just started may not know it yet.
-const GONE_AFTER: Duration = Duration::from_secs(5);
+pub(super) const GONE_AFTER: Duration = Duration::from_secs(5);
 /// The time between two questions for a topic that Kafka does not make now.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 

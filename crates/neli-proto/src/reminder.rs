@@ -78,14 +78,6 @@ impl Reminders {
         self.kinds.push(Trouble { what, since: now, next, is_over: false });
     }
 
-    /// Whether this is to be reported now, since it was not within the last 30 s: a problem of which each occurrence is noted, and no end.
-    pub fn is_due(&mut self, now: Time, what: String) -> bool {
-        self.begin(now, what);
-        let is_due = self.poll(now).is_some();
-        self.end();
-        is_due
-    }
-
     /// Notes that all problems have ended.
     pub fn end(&mut self) {
         self.kinds.iter_mut().for_each(|kind| kind.is_over = true);
@@ -184,18 +176,6 @@ mod tests {
         reminders.end();
         reminders.begin(at(90), "not allowed".to_owned());
         assert_eq!(reminders.poll(at(90)), Some(("not allowed".to_owned(), Duration::ZERO)));
-    }
-
-    #[test]
-    fn what_occurs_again_and_again_is_reported_every_thirty_seconds() {
-        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
-        let mut reminders = Reminders::default();
-        let mut is_due = |seconds, what: &str| reminders.is_due(at(seconds), what.to_owned());
-        assert!(is_due(1, "unknown error") && is_due(2, "storage error"));
-        assert!(!is_due(2, "unknown error") && !is_due(30, "unknown error"));
-        assert!(is_due(31, "unknown error") && !is_due(31, "storage error"));
-        assert!(is_due(90, "storage error"));
-        assert_eq!(reminders.kinds.len(), 1, "the others are forgotten");
     }
 
     #[test]

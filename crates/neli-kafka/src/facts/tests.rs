@@ -90,6 +90,66 @@ fn a_reading_that_is_asked_for_while_the_topic_is_judged_follows() {
     );
 }
 
+fn begin(source: Source, is_judged: bool, events: Sender<KafkaEvent>) -> FactsReader {
+    let (_, topic, settings) = parts(&MockCluster::new(1).unwrap());
+    let (sender, orders) = std::sync::mpsc::channel();
+    let (id, judges_first, progress) = (Cell::new(0), false, Progress::default());
+    let reading = Thread { source, topic, settings, events, orders, id, judges_first, is_judged, progress };
+    thread::spawn(move || reading.run());
+    let reader = FactsReader(sender);
+    reader.read(7);
+    reader
+}
+
+/// Of a certificate and its key, one file is replaced after the other.
+#[test]
+fn a_client_that_can_not_be_made_is_refused_only_before_any_broker_has_answered() {
+    for has_answered in [false, true] {
+        let properties = [("security.protocol", "ssl"), ("ssl.ca.location", "/nonexistent")];
+        let properties = Properties(properties.map(|(key, value)| (key.into(), value.into())).into());
+        let (source, ..) = parts(&MockCluster::new(1).unwrap());
+        let source = Source { access: Access::at("127.0.0.1:9", &properties), ..source };
+        source.access.answered.store(has_answered, std::sync::atomic::Ordering::Relaxed);
+        let (events, mut received) = mpsc::channel(8);
+        let _reader = begin(source, false, events);
+        let first = next_of(&mut received);
+        assert_eq!((is_unread(&first), is_refusal(&first)), (has_answered, !has_answered), "{first:?}");
+    }
+}
+
+fn is_unread(event: &KafkaEvent) -> bool {
+    matches!(event, KafkaEvent::Process(SessionEvent::Facts { event: FactsEvent::Unread { .. }, .. }))
+}
+
+fn is_refusal(event: &KafkaEvent) -> bool {
+    matches!(event, KafkaEvent::Process(SessionEvent::Refused { .. }))
+}
+
+/// A broker that has just started may not know the topic yet.
+#[test]
+fn a_topic_that_was_there_may_be_missing_for_a_moment() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic("facts", 1, 1).unwrap();
+    cluster.topic_error("facts", RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART).unwrap();
+    let (source, ..) = parts(&cluster);
+    let (events, mut received) = mpsc::channel(8);
+    let _reader = begin(source.clone(), false, events);
+    let first = next_of(&mut received);
+    assert!(is_refusal(&first), "{first:?}");
+    let (events, mut received) = mpsc::channel(8);
+    let _reader = begin(source, true, events);
+    let first = next_of(&mut received);
+    assert!(is_unread(&first), "{first:?}");
+    cluster.topic_error("facts", RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR).unwrap();
+    loop {
+        let event = next_of(&mut received);
+        let KafkaEvent::Process(SessionEvent::Facts { event, .. }) = event else { panic!("{event:?}") };
+        if matches!(event, FactsEvent::Read { .. }) {
+            return;
+        }
+    }
+}
+
 /// If the partition has no leader for long, that is reported, and Kafka is asked a few times a second.
 #[test]
 fn a_partition_without_a_leader_is_reported() {
