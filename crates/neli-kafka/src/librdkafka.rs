@@ -15,6 +15,7 @@ use neli_proto::topic::{TopicId, TopicIdentity};
 use rdkafka::bindings as c;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
+use rdkafka::message::BorrowedMessage;
 use rdkafka::types::{
     RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType, RDKafkaRespErr,
 };
@@ -265,6 +266,13 @@ unsafe fn text(pointer: *const c_char) -> Option<String> {
 pub(crate) fn member_id(client: &Client<impl ClientContext>) -> Option<String> {
     // SAFETY: the handle is alive as long as the client is; the string belongs to us.
     unsafe { own_text(client.native_ptr(), c::rd_kafka_memberid(client.native_ptr())) }.filter(|text| !text.is_empty())
+}
+
+/// Whether a broker may have taken the record of this failed delivery, in any of the attempts to send it.
+pub(crate) fn may_be_in_log(delivery: &BorrowedMessage<'_>) -> bool {
+    // SAFETY: the message is alive, and that of a delivery.
+    let status = unsafe { c::rd_kafka_message_status(delivery.ptr()) };
+    status != c::rd_kafka_msg_status_t::RD_KAFKA_MSG_STATUS_NOT_PERSISTED
 }
 
 /// The id of the cluster, by the last answer about the cluster that this client got; `None` before the first one, and from a broker that has none

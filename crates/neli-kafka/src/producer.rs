@@ -20,7 +20,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::librdkafka::{MainQueue, topic_identity};
+use crate::librdkafka::{MainQueue, may_be_in_log, topic_identity};
 use crate::questions::{ANSWER, AnswerLimit, LOOK_AGAIN, RETRY};
 use crate::text::{self, ClientError};
 use crate::threads::{self, locked};
@@ -375,7 +375,7 @@ impl ProducerContext for Deliveries {
             Sent::Hello => None,
             Sent::Record { role, seq } => Some((role, seq)),
         };
-        let error = match result {
+        let (error, message) = match result {
             Ok(_) => {
                 self.refused.store(false, Ordering::Relaxed);
                 self.context.rebootstrap.answered();
@@ -384,7 +384,7 @@ impl ProducerContext for Deliveries {
                     None => SessionEvent::HelloDelivered.into(),
                 });
             }
-            Err((error, _)) => error,
+            Err((error, message)) => (error, message),
         };
         if error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageTimedOut) {
             self.context.rebootstrap.all_down();
@@ -406,7 +406,8 @@ impl ProducerContext for Deliveries {
             }
         }
         if let Some((role, seq)) = record {
-            let may_be_in_log = error.rdkafka_error_code().is_none_or(ends_a_wait);
+            // With `retries=0` a lost connection ends the delivery, too.
+            let may_be_in_log = error.rdkafka_error_code().is_none_or(ends_a_wait) || may_be_in_log(message);
             self.send(KafkaEvent::NotDelivered { role, seq, error: reason(error), may_be_in_log });
         }
     }

@@ -86,6 +86,34 @@ fn a_refused_record_is_reported_with_kafkas_reason() {
     assert_eq!(outcome(&mut events), (vec![], true));
 }
 
+/// What Kafka has not refused may be in the log: a broker takes the record and the connection is lost, or its replicas do not follow.
+#[test]
+fn a_record_is_refused_only_if_no_attempt_may_have_put_it_into_the_log() {
+    use RDKafkaRespErr as Code;
+    let (lost, refused) = (Code::RD_KAFKA_RESP_ERR__TRANSPORT, Code::RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    let after_append = Code::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS_AFTER_APPEND;
+    let cluster = cluster();
+    for (retries, errors, expected) in [
+        ("0", &[lost][..], true),
+        ("0", &[after_append], true),
+        ("0", &[Code::RD_KAFKA_RESP_ERR_NOT_ENOUGH_REPLICAS], false),
+        ("0", &[refused], false),
+        ("5", &[lost, refused], true),
+        ("5", &[refused], false),
+    ] {
+        let properties = Properties(vec![("retries".to_owned(), retries.to_owned())]);
+        let access = Access::at(&cluster.bootstrap_servers(), &properties);
+        let (sender, mut events) = mpsc::channel(100);
+        let producer = Producer::without_questions(&access, &elections(), LONG, sender).unwrap();
+        cluster.request_errors(RDKafkaApiKey::Produce, errors);
+        send(&producer, 1);
+        let found = std::iter::from_fn(|| events.blocking_recv()).find_map(|event| {
+            if let KafkaEvent::NotDelivered { may_be_in_log, .. } = event { Some(may_be_in_log) } else { None }
+        });
+        assert_eq!(found, Some(expected), "{retries} {errors:?}");
+    }
+}
+
 /// librdkafka sends such a record again until it is given up, and then says only that the time was over.
 #[test]
 fn a_refusal_is_reported_although_the_record_is_sent_again() {
