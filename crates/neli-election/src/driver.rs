@@ -265,8 +265,15 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // The tasks must also end if this thread panics.
+        // The tasks must also end if this thread panics, and users must learn that it reads nothing any more.
         self.nodes.roles.iter().for_each(|role| role.end_lead(Reason::Expired));
+        if thread::panicking() {
+            self.tell_ends();
+            for role in self.nodes.roles.iter_mut().filter(|role| role.ending.is_none()) {
+                role.ending = Some(panicked());
+                role.tell_end();
+            }
+        }
     }
 }
 
@@ -314,8 +321,12 @@ impl Shared {
         };
         // It fails if the thread has ended, and the last state was looked at before.
         drop(states.wait_for(is_found).await);
-        found.unwrap_or_else(|| Err(Error::System("the election's thread has panicked".to_owned())))
+        found.unwrap_or_else(|| Err(panicked()))
     }
+}
+
+fn panicked() -> Error {
+    Error::System("the election's thread has panicked".to_owned())
 }
 
 // ---- the call of the user's callback before a release, in the user's runtime ---------------------------------------

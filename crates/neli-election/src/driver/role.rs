@@ -235,7 +235,7 @@ impl Role {
     /// Reports that the process no longer stands in this election, and why.
     pub(super) fn tell_end(&mut self) {
         self.end_lead(Reason::Left);
-        if self.ending != Some(Error::Blocked)
+        if !matches!(self.ending, Some(Error::Blocked | Error::System(_)))
             && let Some(term) = self.current_term
         {
             self.tell(Event::Fenced { term });
@@ -250,7 +250,9 @@ impl Role {
             Some((Error::Blocked | Error::Ended, why)) => self.report_warning(&why),
             Some((_, why)) => self.tell(Event::warning(&why)),
         }
-        self.state.send_modify(|state| (state.tenure, state.ended) = (None, self.ending.clone()));
+        self.state.send_modify(|state| {
+            (state.tenure, state.leader, state.ended) = (None, None, self.ending.clone());
+        });
         // The subscribers see that no event follows.
         self.events = None;
     }

@@ -43,6 +43,29 @@ fn an_outage_is_told_once_although_its_reason_changes() {
     assert_eq!(warnings, ["Kafka does not answer: a:9092: refused"]);
 }
 
+/// No task may go on, and the program must not take what was known last for what is.
+#[test]
+fn a_panic_of_the_thread_ends_the_election_for_the_program() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _entered = runtime.enter();
+    let settings = Election::builder("billing").brokers("localhost:9").on_warning(|_| ()).settings().unwrap();
+    let (mut driver, mut shared) = Driver::new(settings).unwrap();
+    driver.begin(0, 7, clock::now() + Duration::from_secs(60));
+    driver.nodes.roles[0].publish(true);
+    let tenure = shared[0].state.borrow().tenure.clone().unwrap();
+    let panics = move || {
+        let _driver = driver;
+        std::panic::resume_unwind(Box::new(()))
+    };
+    let panicked: Result<(), _> = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+    assert!(panicked.is_err() && !tenure.is_valid());
+    let told: Vec<Event> = std::iter::from_fn(|| shared[0].events.try_recv().ok()).collect();
+    let why = "the election's thread has panicked".to_owned();
+    assert_eq!(told, [Event::Acquired { term: 7 }, Event::warning(&why)], "whether the lead was released is unknown");
+    assert!(shared[0].state.borrow().tenure.is_none());
+    assert_eq!(shared[0].state.borrow().ended, Some(Error::System(why)));
+}
+
 /// R0: each candidate warns of what may lose records, once. A program with the library need not have `neli-run doctor`.
 #[test]
 fn risks_of_the_topic_are_a_warning_once() {
