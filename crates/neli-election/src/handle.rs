@@ -347,6 +347,7 @@ impl Election {
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
+#[must_use = "dropping it gives up the lead"]
 pub struct Lead {
     tenure: Arc<Tenure>,
     /// The candidate stands for election for as long as its lead is held.

@@ -151,7 +151,7 @@ async fn a_process_that_maps_a_role_elsewhere_is_refused() {
     let broker = EmbeddedBroker::start().unwrap();
     let first = builder(&broker, Elector::Log).name("first").named_roles(ROLES).join_roles().await.unwrap();
     // When it leads, its hello has been written.
-    first.get("bill").unwrap().lead().await.unwrap();
+    drop(first.get("bill").unwrap().lead().await.unwrap());
     let mut others = ROLES;
     others.reverse();
     let error = builder(&broker, Elector::Log).named_roles(others).join_roles().await.map(drop).unwrap_err();
