@@ -12,7 +12,7 @@ use neli_proto::time::Time;
 use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
 use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told};
-use crate::command::wording::{self, leadership_in_table, led_of};
+use crate::command::wording::{self, counted, leadership_in_table, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
 use crate::text::{json, one_line, timestamp};
@@ -239,10 +239,10 @@ impl<'a> Watch<'a> {
 
     /// The table, on so many rows of a terminal, whose last one stays empty.
     fn page(&self, at: ReadAt, style: Style, rows: usize) -> String {
-        let (mut table, mut dead) = (Vec::new(), 0);
+        let (mut table, mut unread, mut dead) = (Vec::new(), Vec::new(), 0);
         for (topic, read) in self.topics.topics() {
             if let Some(why) = read.trouble(None) {
-                table.push(Row {
+                unread.push(Row {
                     rank: Rank::Unknown,
                     name: one_line(topic),
                     standbys: "-".to_owned(),
@@ -261,12 +261,13 @@ impl<'a> Watch<'a> {
         let (head, tone) = match self.topics.outage() {
             Some((_, why)) => (format!("Kafka does not answer: {why}"), Tone::Unknown),
             None if self.answer_due.is_some() => ("Kafka has not answered yet".to_owned(), Tone::Unknown),
-            None if table.is_empty() => {
+            None if table.is_empty() && unread.is_empty() => {
                 (self.awaited().unwrap_or_else(|| none(self.list.topic.as_deref())), Tone::Unknown)
             }
-            None => summary(&table),
+            None => summary(&table, unread.len()),
         };
-        drawn((&one_line(&head), tone), table, &hidden(dead), style, rows)
+        unread.extend(table);
+        drawn((&one_line(&head), tone), unread, &hidden(dead), style, rows)
     }
 }
 
@@ -287,10 +288,19 @@ fn name(topic: &str, place: &Place) -> String {
     if topic.strip_suffix(SUFFIX) == Some(&place.group) { place.to_string() } else { format!("{place} in {topic}") }
 }
 
-/// How many of the elections are led, of one at least.
-fn summary(rows: &[Row]) -> (String, Tone) {
+/// How many of the elections are led, beside so many topics that can't be read; of one of both at least.
+fn summary(rows: &[Row], unread: usize) -> (String, Tone) {
     let of = |rank: Rank| rows.iter().filter(|row| row.rank == rank).count();
-    led_of("election", rows.len(), of(Rank::Led), of(Rank::Done), of(Rank::Vacant))
+    let (led, tone) = led_of("election", rows.len(), of(Rank::Led), of(Rank::Done), of(Rank::Vacant));
+    if unread == 0 {
+        return (led, tone);
+    }
+    let unread = format!("{} can't be read", counted(unread as u64, "topic"));
+    match tone {
+        _ if rows.is_empty() => (unread, Tone::Unknown),
+        Tone::Bad => (format!("{led}; {unread}"), tone),
+        Tone::Good | Tone::Unknown => (format!("{led}; {unread}"), Tone::Unknown),
+    }
 }
 
 /// The head, a line for each election with the most urgent ones first, and otherwise as given, how many found no room, and the last line.
@@ -337,6 +347,9 @@ fn fitted(text: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::kafka::LogsAnswer;
+    use neli_proto::topic::TopicIdentity;
+
     use super::*;
 
     fn row(rank: Rank, name: &str) -> Row {
@@ -350,7 +363,7 @@ mod tests {
             row(Rank::Unknown, "d"),
             row(Rank::Vacant, "c"),
         ];
-        let (head, tone) = summary(&all);
+        let (head, tone) = summary(&all, 0);
         let style = Style { is_coloured: false, columns: Some(columns) };
         drawn((&head, tone), all, last, style, rows).lines().map(str::to_owned).collect()
     }
@@ -378,9 +391,29 @@ mod tests {
 
     #[test]
     fn the_head_counts_elections() {
-        assert_eq!(summary(&[row(Rank::Led, "a")]), ("the election is led".to_owned(), Tone::Good));
+        let summary_of = |rows: &[Row]| summary(rows, 0);
+        assert_eq!(summary_of(&[row(Rank::Led, "a")]), ("the election is led".to_owned(), Tone::Good));
         let rows = [row(Rank::Led, "a"), row(Rank::Done, "b")];
-        assert_eq!(summary(&rows), ("1 of 2 elections are led, 1 done".to_owned(), Tone::Good));
-        assert_eq!(summary(&[row(Rank::Vacant, "a")]), ("0 of 1 election are led".to_owned(), Tone::Bad));
+        assert_eq!(summary_of(&rows), ("1 of 2 elections are led, 1 done".to_owned(), Tone::Good));
+        assert_eq!(summary_of(&[row(Rank::Vacant, "a")]), ("0 of 1 election are led".to_owned(), Tone::Bad));
+    }
+
+    #[test]
+    fn a_topic_that_can_not_be_read_is_no_election() {
+        let (led, vacant) = (row(Rank::Led, "a"), row(Rank::Vacant, "b"));
+        assert_eq!(summary(&[], 2), ("2 topics can't be read".to_owned(), Tone::Unknown));
+        let one_led = ("the election is led; 1 topic can't be read".to_owned(), Tone::Unknown);
+        assert_eq!(summary(std::slice::from_ref(&led), 1), one_led);
+        let one_of_two = ("1 of 2 elections are led; 1 topic can't be read".to_owned(), Tone::Bad);
+        assert_eq!(summary(&[led, vacant], 1), one_of_two);
+        let list = crate::cli::parse(&["neli-run", "list", "--watch", "--brokers", "a:9"].map(Into::into), Vec::new());
+        let list = List::of(&list.unwrap()).unwrap();
+        let mut watch = Watch { answer_due: None, ..Watch::new(&list) };
+        let answer = LogsAnswer { identity: TopicIdentity::Unnamed, logs: Err("no right to READ it".into()) };
+        let at = read_at();
+        watch.topics.answered(at, at.now, [("g.neli".into(), answer)].into());
+        let style = Style { is_coloured: false, columns: None };
+        let page = watch.page(at, style, 24);
+        assert!(page.starts_with("1 topic can't be read\n") && page.contains("g.neli"), "{page}");
     }
 }
