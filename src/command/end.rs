@@ -8,7 +8,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Observation, Seen, read_at};
 use crate::command::request::{
-    Answer, Appended, Ask, HEARD_WITHIN, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, ask_candidates, operator,
+    Answer, Appended, Ask, HEARD_WITHIN, NO_ANSWER, NOT_CONFIRMED, Outcome, add, answered, ask_candidates, operator,
     request, see,
 };
 use crate::command::wording::named;
@@ -33,7 +33,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 
 /// Ends the elections.
 async fn ending(end: &Ask) -> Result<Vec<Answer>> {
-    let Ask { look, all_roles, force, reason, .. } = end;
+    let Ask { look, all_roles, force, .. } = end;
     let only_one = (!all_roles).then_some("--role says which is to be ended, and --all-roles ends them all");
     // It is read even with `--force`: if the topic does not exist, there is nothing to end.
     let mut observation = match see(look, only_one).await {
@@ -60,31 +60,33 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
         wanted.clear();
     }
     for Seen { election, .. } in wanted {
-        let body = Body::Request {
-            what: What::End,
-            term: None,
-            by: Some(operator()),
-            reason: reason.clone(),
-            successor: None,
-        };
-        endings.push(match request(look, election, body).await? {
-            Appended::Yes => {
-                let name = named(election);
-                let sentence =
-                    format!("{name} is ended: {candidates}; a candidate that starts later stands for election again");
-                Answer::new(election, ENDED, None, sentence)
-            }
-            Appended::No(why) => not_ended(election, NO_ANSWER, why),
-            Appended::Unknown(why) => {
-                let why = format!("{why}; if Kafka has taken the request, {candidates}: see neli-run status");
-                let sentence = format!("whether {} is ended is unknown: {why}", named(election));
-                Answer { sentence, ..not_ended(election, NO_ANSWER, why) }
-            }
-        });
+        let ending = end_one(end, election, candidates).await;
+        if !add(&mut endings, ending, |refusal| not_ended(election, NO_ANSWER, refusal.to_owned()))? {
+            break;
+        }
     }
     let of_role = |ending: &Answer| observation.seen().position(|seen| seen.election.key() == ending.election.key());
     endings.sort_by_key(of_role);
     Ok(endings)
+}
+
+async fn end_one(Ask { look, reason, .. }: &Ask, election: &ElectionId, candidates: &str) -> Result<Answer> {
+    let (by, reason) = (Some(operator()), reason.clone());
+    let body = Body::Request { what: What::End, term: None, by, reason, successor: None };
+    Ok(match request(look, election, body).await? {
+        Appended::Yes => {
+            let name = named(election);
+            let sentence =
+                format!("{name} is ended: {candidates}; a candidate that starts later stands for election again");
+            Answer::new(election, ENDED, None, sentence)
+        }
+        Appended::No(why) => not_ended(election, NO_ANSWER, why),
+        Appended::Unknown(why) => {
+            let why = format!("{why}; if Kafka has taken the request, {candidates}: see neli-run status");
+            let sentence = format!("whether {} is ended is unknown: {why}", named(election));
+            Answer { sentence, ..not_ended(election, NO_ANSWER, why) }
+        }
+    })
 }
 
 fn not_ended(election: &ElectionId, outcome: Outcome, why: String) -> Answer {

@@ -16,7 +16,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::Look;
 use crate::command::output;
 use crate::command::reading::{FoundElections, Observation, before, read_at};
-use crate::exit::{ExitStatus, with_status};
+use crate::exit::{ExitStatus, line_of, with_status};
 use crate::report::json::{election, joined};
 use crate::text::{self, one_line};
 
@@ -126,6 +126,22 @@ impl Answer {
         let outcome = json!({ "outcome": outcome.word, "why": why });
         text::json(&joined([election(clock::wall_ms(), &self.election), key.clone(), outcome, handover.clone()]))
     }
+}
+
+/// Adds the answer about the next election, or what the refusal says of it: what was done before is to be printed. Returns whether to go on with the
+/// elections after it.
+///
+/// # Errors
+///
+/// Kafka refuses for good, and there is no answer yet.
+pub(super) fn add(answers: &mut Vec<Answer>, next: Result<Answer>, not: impl FnOnce(&str) -> Answer) -> Result<bool> {
+    let is_done = next.is_ok();
+    answers.push(match next {
+        Err(refusal) if answers.is_empty() => return Err(refusal),
+        Err(refusal) => not(&line_of(&refusal)),
+        Ok(answer) => answer,
+    });
+    Ok(is_done)
 }
 
 /// Prints the answers: with `--json` a line each, otherwise the sentences; those without success are an error. The exit status is the worst
@@ -238,6 +254,19 @@ pub(super) fn operator() -> Box<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_done_before_a_refusal_is_kept() {
+        let election = ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: None };
+        let answer = |sentence: &str| Answer::new(&election, NO_ANSWER, None, sentence.to_owned());
+        let mut answers = Vec::new();
+        let refused = || Err(anyhow!("no right to WRITE it"));
+        assert!(add(&mut answers, refused(), answer).is_err(), "nothing was done");
+        assert!(add(&mut answers, Ok(answer("it is ended")), answer).unwrap());
+        assert!(!add(&mut answers, refused(), answer).unwrap());
+        let sentences: Vec<&str> = answers.iter().map(|answer| &*answer.sentence).collect();
+        assert_eq!(sentences, ["it is ended", "no right to WRITE it"]);
+    }
 
     #[test]
     fn an_empty_reason_is_none() {

@@ -18,10 +18,10 @@ use crate::cli::validate::candidate_name;
 use crate::command::look::{LONG_TIMEOUT, Look};
 use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
 use crate::command::request::{
-    Answer, Appended, Ask, HEARD_WITHIN, Outcome, answered, ask_candidates, operator, request, see,
+    Answer, Appended, Ask, HEARD_WITHIN, Outcome, add, answered, ask_candidates, operator, request, see,
 };
 use crate::command::wording::{counted, named};
-use crate::exit::{ExitStatus, NoAnswer, line_of};
+use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence};
 use crate::text::{span, spoken};
 
@@ -93,14 +93,10 @@ async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     let mut handovers = Vec::new();
     for one in found.each() {
         let election = one.elections.first().cloned();
-        match (hand_over_one(resign, to, one).await, election) {
-            (Ok(handover), _) => handovers.push(handover),
-            // What was done before is to be printed.
-            (Err(refusal), Some(election)) if !handovers.is_empty() => {
-                handovers.push(unknown(&election, &line_of(&refusal)));
-                break;
-            }
-            (Err(refusal), _) => return Err(refusal),
+        let handover = hand_over_one(resign, to, one).await;
+        let election = election.as_ref().unwrap_or(&look.election);
+        if !add(&mut handovers, handover, |refusal| unknown(election, refusal))? {
+            break;
         }
     }
     Ok(handovers)
