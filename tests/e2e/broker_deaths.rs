@@ -159,11 +159,16 @@ fn no_job_is_disturbed_at_the_defaults() {
 #[test]
 fn a_partition_without_a_leader_for_seconds_disturbs_no_job() {
     let mut cluster = Cluster::start(3, 0);
-    let topic = "one-replica";
+    // On a busy machine a broker may need nearly a lease to stop and to start, and the lease can't be longer.
+    assert!((0..3).any(|number| is_undisturbed_by_a_restart(&mut cluster, &format!("one-replica-{number}"))));
+}
+
+/// Restarts the broker of a topic with one replica. Returns false if that took so long that it shows nothing.
+fn is_undisturbed_by_a_restart(cluster: &mut Cluster, topic: &str) -> bool {
     cluster.kafka().create_topic(topic, &[("message.timestamp.type", "LogAppendTime")]);
-    // A broker needs long to stop and to start on a busy machine.
-    let setups = Elector::ALL.map(|elector| Setup::with(&cluster, elector, topic, |candidate| candidate.lease("60s")));
+    let setups = Elector::ALL.map(|elector| Setup::with(cluster, elector, topic, |candidate| candidate.lease("60s")));
     let leader = wait::until("a leader of the partition", || cluster.leader_of(topic, 0));
+    let stopped = wait::now();
     let broker = cluster.broker(leader);
     broker.ask_to_shut_down();
     wait::until_true("a broker that has shut down", || !broker.lives());
@@ -173,10 +178,13 @@ fn a_partition_without_a_leader_for_seconds_disturbs_no_job() {
     wait::pause(Duration::from_secs(7));
     cluster.broker(leader).begin();
     let begun = wait::now();
+    let is_soon = Duration::from_nanos(begun - stopped) < Duration::from_secs(35);
     for setup in setups {
-        setup.await_beat_sent_after(begun);
-        setup.assert_undisturbed("a restart of the only replica's broker");
-        println!("at the least {:?} of the lease were left", setup.least_left(0));
+        if is_soon {
+            setup.await_beat_sent_after(begun);
+            setup.assert_undisturbed("a restart of the only replica's broker");
+        }
         setup.election.close(setup.candidates);
     }
+    is_soon
 }
