@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use neli_kafka::names::is_invisible;
-pub use neli_kafka::{reason, shown_duration};
+use neli_kafka::escaped;
+pub use neli_kafka::{one_line, reason, shown_duration};
 use neli_proto::mapping::Differs;
 use nix::libc;
 use nix::sys::signal::Signal;
@@ -32,12 +32,6 @@ pub(crate) fn why_not_started(error: &io::Error) -> String {
 pub(crate) fn counted(count: impl Into<u128>, what: &str) -> String {
     let count = count.into();
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// The text with every unseen character escaped, so that it is one line, does not move a terminal's cursor, and is read from
-/// left to right.
-pub(crate) fn one_line(text: &str) -> String {
-    escaped(text, |character, line| line.extend(character.escape_default()))
 }
 
 /// A text for HTML or XML, also within the quotes of an attribute, with every unseen character escaped.
@@ -66,24 +60,6 @@ pub(crate) fn json(value: &impl Serialize) -> String {
             let _ = write!(line, "\\u{unit:04x}");
         }
     })
-}
-
-fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> String {
-    let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        if is_unseen(character) {
-            escape(character, &mut line);
-        } else {
-            line.push(character);
-        }
-    }
-    line
-}
-
-/// Whether the character controls a terminal, breaks a line, changes the direction of the text around it, or is invisible. Joiners, which shape
-/// words and pictures, are none of these.
-fn is_unseen(character: char) -> bool {
-    character.is_control() || (is_invisible(character) && !matches!(character, '\u{200c}' | '\u{200d}'))
 }
 
 /// The value. It is quoted if its beginning or end would not be visible in a sentence.

@@ -2,11 +2,9 @@
 
 use std::fmt;
 
-use neli_kafka::ClientError;
+use neli_kafka::{ClientError, one_line};
 use neli_proto::record::Why;
 use thiserror::Error;
-
-use crate::wording::one_line;
 
 /// Why a candidate or a follower can't start or has ended, or why a lead has ended.
 ///

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Instant;
 
 use futures_util::stream::{Stream, StreamExt as _, select_all, unfold};
-use neli_kafka::clock;
+use neli_kafka::{clock, one_line};
 use neli_proto::leadership;
 use neli_proto::note::{Note, StandbyReason};
 use tokio::sync::broadcast::Receiver;
@@ -159,7 +159,7 @@ impl Event {
     }
 
     pub(crate) fn warning(message: &str) -> Self {
-        Self::Warning { message: wording::one_line(message) }
+        Self::Warning { message: one_line(message) }
     }
 }
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use std::{io, thread};
 
 use neli_kafka::{
-    Access, Elections, IfMissing, KafkaEvent, KafkaReaders, Router, SessionEvent, Source, Timeouts, clock, reason,
-    shown_duration,
+    Access, Elections, IfMissing, KafkaEvent, KafkaReaders, Router, STARTED_AGAIN_AFTER, SessionEvent, Source,
+    Timeouts, clock, reason, shown_duration,
 };
 use neli_proto::candidate;
 use neli_proto::followed_mapping::FollowedMapping;
@@ -149,8 +149,6 @@ pub(crate) fn start(
 /// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
 /// default lease.
 const STUCK_AFTER: Duration = Duration::from_secs(20);
-/// The time between two attempts to start a reader that lacks a thread.
-const STARTS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// The journals, as they are read.
 struct Reading {
@@ -414,7 +412,7 @@ impl Reading {
     fn follow_router(&mut self, now: Time) {
         loop {
             // For lack of a thread a reader is started later.
-            self.starts_again_at = self.readers.follow(&mut self.router).err().map(|_| now + STARTS_AGAIN_AFTER);
+            self.starts_again_at = self.readers.follow(&mut self.router).err().map(|_| now + STARTED_AGAIN_AFTER);
             let event = self.router.poll();
             // No event of the former readings may reach a role that is read in another partition.
             if event.is_none() && !self.follow_mapping(now) {

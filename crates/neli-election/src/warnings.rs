@@ -5,10 +5,9 @@ use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use neli_kafka::one_line;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedSender};
-
-use crate::wording::one_line;
 
 /// What a program does with a warning.
 pub(crate) type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;

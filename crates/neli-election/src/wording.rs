@@ -2,7 +2,7 @@
 //! and those of the library have the builder's methods.
 
 use neli_kafka::properties::{Fault, Instead};
-use neli_kafka::{Words, names};
+use neli_kafka::{Words, one_line};
 use neli_proto::mapping::Differs;
 use neli_proto::note::Refusal;
 
@@ -29,20 +29,7 @@ pub(crate) fn fault(fault: &Fault) -> String {
     format!("{fault}: {instead}")
 }
 
-/// A text in one line, with its control characters escaped: it may contain the name of another candidate, which can be any text.
-pub(crate) fn one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character.is_control() || names::is_invisible(character) {
-            line.extend(character.escape_default());
-        } else {
-            line.push(character);
-        }
-    }
-    line
-}
-
-/// Why a candidate was refused.
+/// Why a candidate was refused. The name of another candidate can be any text.
 pub(crate) fn refusal(refusal: &Refusal) -> String {
     one_line(&match refusal {
         Refusal::Overlap { name, .. } => format!(

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use neli_proto::fact::{Facts, FactsEvent, Place, TOPIC_SUFFIX, record_key};
-use neli_proto::topic::{JudgedPartition, TopicId, TopicIdentity, judge_topic_of_facts, warning};
+use neli_proto::topic::{GONE_AFTER, JudgedPartition, TopicId, TopicIdentity, judge_topic_of_facts, warning};
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -25,7 +25,6 @@ use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, NewTopic, TopicDescription, Variation, describe_topic};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{AnswerLimit, LOOK_AGAIN, RETRY};
-use crate::reader::GONE_AFTER;
 use crate::reading::{IfMissing, Source, offset_in};
 use crate::threads;
 use crate::topic::{self, Presence, TopicError};

@@ -14,7 +14,7 @@ use std::{io, mem, thread};
 
 use neli_proto::kafka::Event;
 use neli_proto::time::Time;
-use neli_proto::topic::TopicIdentity;
+use neli_proto::topic::{GONE_AFTER, TopicIdentity};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
@@ -27,7 +27,7 @@ use crate::librdkafka::{AdminError, topic_identity};
 use crate::questions::{Answer, AnswerLimit, LOOK_AGAIN, Question, RETRY};
 use crate::reading::{IfMissing, Order, Reading, Source};
 use crate::text::{reason, without_thread};
-use crate::threads;
+use crate::threads::{self, STARTED_AGAIN_AFTER};
 use crate::topic::{self, Found, Presence, TopicError};
 use crate::{clock, embedded};
 
@@ -36,8 +36,6 @@ const ASK_INTERVAL: Duration = Duration::from_secs(20);
 
 /// The number of a process's first reading.
 const FIRST: u32 = 1;
-/// The time between two attempts to begin a reading, for lack of a thread for example.
-const BEGINS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// One reading of the journals in a topic's partitions. Dropping it never blocks. Events that it sent before carry its number.
 pub struct Reader {
@@ -77,7 +75,7 @@ impl Reader {
                 if !mem::replace(&mut is_told, true) {
                     let _ = events.blocking_send(SessionEvent::Warning(warning).into());
                 }
-                thread::park_timeout(BEGINS_AGAIN_AFTER);
+                thread::park_timeout(STARTED_AGAIN_AFTER);
             }
         };
         threads::start("neli-asker", run)?;
@@ -393,8 +391,6 @@ impl Asker {
 
 /// A broker may not know a topic for this long after it was created.
 const NEW_WITHIN: Duration = Duration::from_millis(500);
-/// A topic that this process has read before, and that is missing for this long, is gone: a broker that has just started may not know it yet.
-pub(super) const GONE_AFTER: Duration = Duration::from_secs(5);
 /// The time between two questions for a topic that Kafka does not make now.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 

@@ -25,6 +25,7 @@ use crate::group::Member;
 use crate::producer::Producer;
 use crate::reading::Source;
 use crate::text::{ClientError, reason, without_thread};
+use crate::threads::STARTED_AGAIN_AFTER;
 use crate::topic::partitions_changed;
 
 pub use router::{KafkaReaders, Router};
@@ -35,8 +36,6 @@ mod router;
 const EVENTS_WAITING: usize = 1024;
 /// How many of them one call of [`Session::poll`] takes.
 const READ_AT_ONCE: usize = 64;
-/// The time between two tries to start a reader.
-const READS_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// A client that has had no answer for this long is replaced, and again after each such time: librdkafka reads certificates and authorities only when
 /// a client is made, and those of the old one may be accepted no longer, though the files have new ones.
 const REPLACED_AFTER: Duration = Duration::from_secs(60);
@@ -317,7 +316,7 @@ impl Session {
 
     pub(crate) fn handle_kafka_event(&mut self, event: KafkaEvent) {
         // One comes every 20 s at the latest.
-        if self.no_thread_at.is_some_and(|at| clock::now().since(at) >= JUDGED_AGAIN_AFTER) {
+        if self.no_thread_at.is_some_and(|at| clock::now().since(at) >= STARTED_AGAIN_AFTER) {
             self.judge();
         }
         self.join_again(clock::now());
@@ -357,7 +356,7 @@ impl Session {
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let reads_again_at = self.no_reader_at.map(|at| at + READS_AGAIN_AFTER);
+        let reads_again_at = self.no_reader_at.map(|at| at + STARTED_AGAIN_AFTER);
         let replaced_at =
             [self.down_since, self.unidentified_since].map(|since| since.map(|since| since + REPLACED_AFTER));
         replaced_at.into_iter().chain([reads_again_at]).flatten().min()
@@ -365,7 +364,7 @@ impl Session {
 
     /// Tries again to start the readers that could not be started, since events come only from those that were; and replaces clients.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if self.no_reader_at.is_some_and(|at| now >= at + READS_AGAIN_AFTER) {
+        if self.no_reader_at.is_some_and(|at| now >= at + STARTED_AGAIN_AFTER) {
             self.follow_router();
         }
         self.replace_clients(now);
@@ -439,9 +438,6 @@ impl Session {
 }
 
 // ---- the topic: its number of partitions, its id, and its settings for R0 -------------------------------------------
-
-/// The least time between two tries to start the thread that asks for the topic's settings.
-const JUDGED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Session {
     /// A reading that was not given the number of partitions has found it.

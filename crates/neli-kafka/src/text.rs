@@ -6,6 +6,8 @@ use std::time::Duration;
 use nix::errno::Errno;
 use thiserror::Error;
 
+use crate::names::is_invisible;
+
 /// Why a system call failed, by the system's own text: `no such file or directory`.
 pub fn reason(error: &io::Error) -> String {
     match error.raw_os_error().map(Errno::from_raw) {
@@ -68,4 +70,29 @@ pub fn shown_duration(duration: Duration) -> String {
     } else {
         format!("{}ms", duration.as_millis())
     }
+}
+
+/// The text with every unseen character escaped, so that it is one line, does not move a terminal's cursor, and is read from
+/// left to right.
+pub fn one_line(text: &str) -> String {
+    escaped(text, |character, line| line.extend(character.escape_default()))
+}
+
+/// The text with each unseen character replaced by what `escape` writes.
+pub fn escaped(text: &str, escape: impl Fn(char, &mut String)) -> String {
+    let mut line = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_unseen(character) {
+            escape(character, &mut line);
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
+/// Whether the character controls a terminal, breaks a line, changes the direction of the text around it, or is invisible. Joiners, which shape
+/// words and pictures, are none of these.
+fn is_unseen(character: char) -> bool {
+    character.is_control() || (is_invisible(character) && !matches!(character, '\u{200c}' | '\u{200d}'))
 }

@@ -1,7 +1,11 @@
 //! Threads, and what they share.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{io, thread};
+
+/// The time until what lacked a thread is tried again.
+pub const STARTED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Starts a thread of this name.
 ///

@@ -177,11 +177,17 @@ impl Journal {
         self.next = offset;
         self.window = offset;
         self.earlier_job = EarlierJob::Unknown;
-        if let View::Undecided(undecided) = &mut self.view {
-            // The missing records may have been the leader's.
-            undecided.empty_since_cut_head = false;
-        } else {
+        if !matches!(self.view, View::Undecided(_)) {
             self.view = View::Undecided(Undecided::default());
+        }
+        // The missing records may have been the leader's.
+        self.note_not_empty();
+    }
+
+    /// Notes that the log whose head was cut has, or may have had, a record of the election.
+    fn note_not_empty(&mut self) {
+        if let View::Undecided(undecided) = &mut self.view {
+            undecided.empty_since_cut_head = false;
         }
     }
 
@@ -201,9 +207,7 @@ impl Journal {
     pub fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>) -> Verdict {
         self.move_to(now, offset);
         let verdict = self.judge(offset, record);
-        if let View::Undecided(undecided) = &mut self.view {
-            undecided.empty_since_cut_head = false;
-        }
+        self.note_not_empty();
         self.last = Some(offset);
         self.last_of_election = Some(offset);
         verdict

@@ -10,6 +10,7 @@ use crate::journal::{EarlierJob, Journal, Origin, Verdict, View};
 use crate::record::{Body, Offset, Record, Why};
 use crate::time::Time;
 use crate::timings::LONGEST_LEASE;
+use crate::topic::GONE_AFTER;
 
 /// R1: how far before the end a reading begins, in offsets.
 pub const FIRST_SPAN: Offset = 10_000;
@@ -353,8 +354,6 @@ impl Listener {
 
 /// The history counts as cut if a broker reports a log's end below a record that was read, and reports it so again after this time.
 const SHRUNK_FOR: Duration = Duration::from_secs(1);
-/// A topic that has been missing in all answers for this long is gone. Before that, a broker that has just started may not know it yet.
-const GONE_AFTER: Duration = Duration::from_secs(5);
 
 /// The bounds of the log: it contains `start..end`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -8,6 +8,9 @@ use core::error::Error;
 use core::time::Duration;
 use core::{fmt, iter};
 
+/// A topic that has been missing in all answers for this long is gone. Before that, a broker that has just started may not know it yet.
+pub const GONE_AFTER: Duration = Duration::from_secs(5);
+
 /// The least `retention.ms` of a journal: ten times the longest lease.
 const LEAST_RETENTION: Duration = Duration::from_secs(600);
 

@@ -35,6 +35,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
+        name: "GapIgnoredBehindCutHead",
+        breaks: "L4: a missing offset leaves a log vacant whose head was cut, and in which no record of the election was read",
+        edits: &[edit("self.view = View::Undecided(Undecided::default()); } ‹self.note_not_empty()›;", "()")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "GapsTakenForMarkers",
         breaks: "L4: a missing offset counts as a marker even where single records may be deleted, as by compaction",
         edits: &[edit("is_between && ‹self.gaps_are_markers›", "true")],
