@@ -14,6 +14,8 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use neli_proto::time::{Span, Window, millis};
 
+use crate::text::parse_duration;
+
 /// Windows are counted from this Monday, so that windows of a week begin on Mondays.
 const FIRST_EDGE: DateTime = date(1970, 1, 5).at(0, 0, 0, 0);
 
@@ -59,9 +61,7 @@ impl Every {
     /// `1d`, or `1d/2h`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (length, offset) = text.split_once('/').unwrap_or((text, "0"));
-        // As in each duration, `M` is refused: it would be a month, and minutes are meant.
-        let part = |text: &str| humantime::parse_duration(text).ok().filter(|_| !text.contains('M'));
-        Self::new(part(length)?, part(offset)?)
+        Self::new(parse_duration(length)?, parse_duration(offset)?)
     }
 
     /// The longest window: a year.

@@ -34,6 +34,11 @@ pub(crate) fn counted(count: impl Into<u128>, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
+/// A duration, but for one in months, which are `M`: `5M` is meant to be five minutes.
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+    humantime::parse_duration(text).ok().filter(|_| !text.contains('M'))
+}
+
 /// A text for HTML or XML, also within the quotes of an attribute, with every unseen character escaped.
 pub(crate) fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

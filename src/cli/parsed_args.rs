@@ -13,7 +13,7 @@ use strsim::levenshtein;
 
 use crate::cli::options::{Opt, RIVALS, options, variable};
 use crate::config::{VARIABLE_PREFIX, job_variables};
-use crate::text::quoted;
+use crate::text::{parse_duration, quoted};
 
 /// Whether Kubernetes sets this variable for a service whose name begins with `neli-run`: `NELI_RUN_SERVICE_HOST`, `NELI_RUN_PORT_80_TCP_ADDR`.
 fn is_service_link(name: &OsStr, value: &OsStr) -> bool {
@@ -32,11 +32,6 @@ fn is_service_link(name: &OsStr, value: &OsStr) -> bool {
 fn nearest(name: &str) -> Option<String> {
     let variables = options().map(|option| (levenshtein(&option.variable(), name), option.variable()));
     variables.filter(|(letters, _)| *letters <= 2).min().map(|(_, variable)| variable)
-}
-
-/// A duration, but for one in months, which are `M`: `5M` is meant to be five minutes.
-pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
-    humantime::parse_duration(text).ok().filter(|_| !text.contains('M'))
 }
 
 /// The parsed command line, and the environment of this process at its start.

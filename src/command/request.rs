@@ -134,11 +134,11 @@ impl Answer {
 /// # Errors
 ///
 /// Kafka refuses for good, and there is no answer yet.
-pub(super) fn add(answers: &mut Vec<Answer>, next: Result<Answer>, not: impl FnOnce(&str) -> Answer) -> Result<bool> {
+pub(super) fn add(answers: &mut Vec<Answer>, next: Result<Answer>, of: impl FnOnce(&str) -> Answer) -> Result<bool> {
     let is_done = next.is_ok();
     answers.push(match next {
         Err(refusal) if answers.is_empty() => return Err(refusal),
-        Err(refusal) => not(&line_of(&refusal)),
+        Err(refusal) => of(&line_of(&refusal)),
         Ok(answer) => answer,
     });
     Ok(is_done)

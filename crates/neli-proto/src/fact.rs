@@ -123,7 +123,7 @@ pub enum FactsEvent {
     Created,
     /// Such a fact was refused, or not acknowledged in time. It may be in the topic nevertheless.
     NotAppended { id: u32, error: Box<str> },
-    /// The topic was read to the end that the action `ReadFacts` with this number requested, the next offset by then, and these are the key's facts.
+    /// The topic was read up to `end`, its next offset when the action `ReadFacts` with this number was performed, and these are the key's facts.
     Read { id: u32, end: Offset, facts: Box<Facts> },
     /// The topic is being read, and the reading has come so far.
     Reading { progress: Box<str> },

@@ -18,10 +18,10 @@ use nix::sys::signal::Signal;
 use nix::unistd::{AccessFlags, eaccess};
 
 use super::{LONGEST, duration};
-use crate::cli::parsed_args::{ParsedArgs, Value, parse_duration};
+use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::exit::{ExitStatus, status_of, with_status};
 use crate::process::spawn;
-use crate::text::{quoted, reason};
+use crate::text::{parse_duration, quoted, reason};
 
 pub(super) fn hooks(args: &ParsedArgs) -> Result<BTreeMap<Hook, OsString>> {
     let options = ["on-exit", "on-fence", "on-lead", "on-standby"];
