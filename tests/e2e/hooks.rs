@@ -39,17 +39,28 @@ impl Noted {
     /// The environment of the nth hook of this event.
     fn await_hook(&self, event: &str, nth: usize) -> BTreeMap<String, String> {
         let file = self.directory.join(format!("{event}.{nth}"));
-        let text = wait::until(&format!("hook {event} {nth}"), || fs::read_to_string(&file).ok());
-        text.split_terminator('\0')
-            .filter_map(|pair| pair.split_once('='))
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect()
+        wait::until(&format!("hook {event} {nth}"), || environment(&file))
+    }
+
+    /// The environment of the hook of this event and run. Hooks of two runs go on side by side, so they may write in another order.
+    fn await_hook_of_run(&self, event: &str, attempt: &str) -> BTreeMap<String, String> {
+        wait::until(&format!("hook {event} of run {attempt}"), || {
+            let hooks = (1..).map_while(|nth| environment(&self.directory.join(format!("{event}.{nth}"))));
+            hooks.into_iter().find(|variables| variables["NELI_ATTEMPT"] == attempt)
+        })
     }
 
     /// How many hooks of this event have run.
     fn count(&self, event: &str) -> usize {
         (1..100).take_while(|nth| self.directory.join(format!("{event}.{nth}")).exists()).count()
     }
+}
+
+/// What a hook has written to this file, if it has.
+fn environment(file: &Path) -> Option<BTreeMap<String, String>> {
+    let text = fs::read_to_string(file).ok()?;
+    let pairs = text.split_terminator('\0').filter_map(|pair| pair.split_once('='));
+    Some(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
 /// The process that has written its pid to this file.
@@ -268,8 +279,8 @@ fn each_run_has_a_hook_behind_it() {
     let mut run = candidate.start();
     let term = run.await_lead().to_string();
     let ends = [("1", "NELI_EXIT", "3"), ("2", "NELI_SIGNAL", "9"), ("3", "NELI_EXIT", "127")];
-    for (nth, (attempt, variable, value)) in (1..).zip(ends) {
-        let variables = hooks.await_hook("exit", nth);
+    for (attempt, variable, value) in ends {
+        let variables = hooks.await_hook_of_run("exit", attempt);
         let expected = [
             ("NELI_EVENT", "exit"),
             ("NELI_WHY", "exited"),

@@ -170,8 +170,9 @@ fn a_port_that_expects_tls_is_reported() {
     let election = election(Elector::Log);
     let words = ["closes connections without an answer", "expects TLS", "security.protocol", "max.connections"];
     let mut run = bare().option("--group", &election.group).option("--brokers", &addresses.plain).job(["true"]).start();
-    let message = run.await_event("broker_down").text("error").to_owned();
-    assert!(words.iter().all(|word| message.contains(word)), "{message}");
+    // The first line comes before the cause is known, if the first question takes longer than its answer is waited for.
+    let is_explained = |text: &str| words.iter().all(|word| text.contains(word));
+    while !is_explained(run.await_event("broker_down").text("error")) {}
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
     let status = Answer::of({
@@ -203,25 +204,26 @@ fn a_login_over_a_slow_link_succeeds() {
     let network = Network::start();
     let (broker, wire, address) = Broker::with_tls_behind_a_wire(&network);
     let half = Flow::Late(Duration::from_millis(500));
-    for is_new in [false, true] {
-        let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
-        if !is_new {
-            broker.kafka().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-        }
-        wire.set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
-        let login = secure_login(SCRAM[0], Account::Operator.name(), PASSWORD);
-        let mut run = candidate(&election, &address, broker.authority(), &login)
-            .flag("-v")
-            .property("debug", "broker,security")
-            .start();
-        let begun = wait::now();
+    let [known, new] = [(); 2].map(|()| TestElection::new(PROGRAM, &broker.kafka(), Elector::Log));
+    broker.kafka().create_topic(&known.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    wire.set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
+    let login = secure_login(SCRAM[0], Account::Operator.name(), PASSWORD);
+    let runs = [&known, &new].map(|election| {
+        let candidate = candidate(election, &address, broker.authority(), &login);
+        candidate.flag("-v").property("debug", "broker,security").start()
+    });
+    let begun = wait::now();
+    let runs = runs.map(|mut run| {
         run.await_lead();
         let took = Duration::from_nanos(wait::now() - begun);
         let retries = run.events("debug").iter().filter(|event| event.text("message").contains("asking again")).count();
         assert!(retries > 0, "each is logged: {run:?}");
-        assert!(is_new || took < Duration::from_secs(30), "{took:?}: {run:?}");
-        println!("led after {took:?}, retries: {retries}, the topic is new: {is_new}");
-        wire.set(LinkConditions::default());
+        println!("led after {took:?}, retries: {retries}");
+        (run, took)
+    });
+    assert!(runs[0].1 < Duration::from_secs(30), "where the topic is there: {runs:?}");
+    wire.set(LinkConditions::default());
+    for (election, (run, _)) in [known, new].into_iter().zip(runs) {
         election.close([run]);
     }
 }

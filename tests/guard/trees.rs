@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use harness::process::Process;
-use harness::program;
+use harness::{program, wait};
 use neli_kafka::clock;
 use neli_proto::job::JobStatus;
 use neli_run::guard::{Answer, Order};
@@ -73,7 +73,7 @@ fn a_stopped_process_gets_the_signal_and_is_continued() {
         fixture.start(0, far_deadline());
         // If it got the signal before it has stopped itself, it would stop after that and stay stopped.
         let process = Process::find(fixture.pipe.next_line().parse().unwrap()).unwrap();
-        harness::wait::until_true("a stopped process", || process.is_stopped());
+        wait::until_true("a stopped process", || process.is_stopped());
         fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
         assert_eq!(fixture.pipe.next_line(), "asked");
         assert!(matches!(fixture.receive(), Answer::Exited { status: JobStatus::Signaled(SIGTERM), .. }));
@@ -93,7 +93,7 @@ fn a_stopped_process_is_killed() {
         let pids: Vec<i32> = (0..4).map(|_| fixture.pipe.next_line().parse().unwrap()).collect();
         for pid in &pids {
             let process = Process::find(*pid).unwrap();
-            harness::wait::until_true("a stopped process", || process.is_stopped());
+            wait::until_true("a stopped process", || process.is_stopped());
         }
         assert!(matches!(fixture.receive(), Answer::Stopped { .. }));
         fixture.kill_job();
@@ -248,9 +248,7 @@ fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
         let lines: Vec<String> = (0..4).map(|_| fixture.pipe.next_line()).collect();
         let ignoring = lines.iter().find_map(|line| line.parse().ok()).unwrap();
         let sleeps = |process: &Process| process.name().as_deref() == Some("sleep");
-        harness::wait::until_true("what it starts after it has said so", || {
-            fixture.processes_of_jobs().iter().any(sleeps)
-        });
+        wait::until_true("what it starts after it has said so", || fixture.processes_of_jobs().iter().any(sleeps));
         tell_reader(&go);
         assert_eq!(
             fixture.receive(),
@@ -290,7 +288,7 @@ fn a_guard_whose_first_thread_stalls_kills_the_job_at_the_deadline() {
         for process in &processes {
             await_readable(process.as_fd(), "the end of a process");
         }
-        assert_eq!(fixture.processes_of_jobs(), []);
+        wait::until_true("the end of the job's main process", || fixture.processes_of_jobs().is_empty());
         assert!(clock::now() >= until);
         drop(hold);
         fixture.receive_main_killed();
