@@ -24,6 +24,7 @@ mod history;
 mod hooks;
 mod job;
 mod late_kill;
+mod library;
 mod list;
 mod listen;
 mod log;

@@ -3,8 +3,6 @@
 //! A leader writes lines in a witness's format while its lease is valid, so the checks are those of `neli-run`'s tests: no two leaders
 //! ever acted at the same time.
 
-#![expect(clippy::expect_used, reason = "a test fails by a panic")]
-
 mod chaos;
 mod follower;
 mod handover;
@@ -19,11 +17,9 @@ use harness::candidate::Elector;
 use harness::election::TestElection;
 use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
-use harness::with_both_electors;
 use neli_election::{Builder, Election};
 
-/// The program with which the library shares elections.
-const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+use crate::PROGRAM;
 
 fn test_election(elector: Elector) -> TestElection {
     TestElection::new(PROGRAM, Kafka::shared(), elector)

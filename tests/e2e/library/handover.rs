@@ -8,11 +8,12 @@ use harness::candidate::Elector;
 use harness::journal::Pen;
 use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
+use harness::with_both_electors;
 use neli_election::{Error, Event, Events, Lost, Reason};
 use nix::sys::signal::Signal;
 use tokio::sync::Notify;
 
-use crate::{candidate, run, soon, test_election, with_both_electors};
+use super::{candidate, run, soon, test_election};
 
 /// Waits for the first event that `pick` accepts.
 async fn await_event<T>(events: &mut Events, mut pick: impl FnMut(&Event) -> Option<T>) -> T {

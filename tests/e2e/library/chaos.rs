@@ -5,11 +5,12 @@ use std::time::Duration;
 use harness::candidate::Elector;
 use harness::kafka::Kafka;
 use harness::wait;
+use harness::with_both_electors;
 use neli_proto::random::Random;
 use nix::sys::signal::Signal;
 
-use crate::worker::{Worker, leaders};
-use crate::{test_election, with_both_electors};
+use super::test_election;
+use super::worker::{Worker, leaders};
 
 const LEASE: Duration = Duration::from_millis(600);
 

@@ -11,8 +11,9 @@ use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::worker::Worker;
-use crate::{PROGRAM, candidate, candidate_at, run, soon, test_election};
+use super::worker::Worker;
+use super::{candidate, candidate_at, run, soon, test_election};
+use crate::PROGRAM;
 
 const LEASE: Duration = Duration::from_millis(1500);
 

@@ -13,8 +13,9 @@ use harness::wait::{self, PATIENCE};
 use neli_election::{Error, Event, Reason};
 use nix::sys::signal::Signal;
 
-use crate::worker::Worker;
-use crate::{PROGRAM, candidate, candidate_at, run, soon, test_election};
+use super::worker::Worker;
+use super::{candidate, candidate_at, run, soon, test_election};
+use crate::PROGRAM;
 
 /// A lease that does not end on a busy machine, which stalls for up to a second.
 const LEASE: Duration = Duration::from_secs(2);

@@ -8,13 +8,14 @@ use harness::candidate::{Elector, Running};
 use harness::election::TestElection;
 use harness::kafka::Kafka;
 use harness::wait::PATIENCE;
+use harness::with_both_electors;
 use harness::witness::Testimony;
 use neli_election::{Election, Roles};
 use serde_json::Value;
 
-use crate::follower::{led, until};
-use crate::worker::act;
-use crate::{candidate, run, soon, test_election, with_both_electors};
+use super::follower::{led, until};
+use super::worker::act;
+use super::{candidate, run, soon, test_election};
 
 const ROLES: [&str; 4] = ["bill", "ingest", "report", "send"];
 

@@ -27,7 +27,7 @@ impl Worker {
     pub(crate) fn start(test_election: &TestElection, brokers: &str, lease: Duration) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "--"]).arg(env::current_exe().expect("a program"));
-        command.args(["--exact", "worker::runs_a_candidate_in_the_given_election", "--nocapture"]);
+        command.args(["--exact", "library::worker::runs_a_candidate_in_the_given_election", "--nocapture"]);
         command.env(BROKERS, brokers).env(GROUP, &test_election.group).env(LEASE_MS, lease.as_millis().to_string());
         command.env(ELECTOR, test_election.elector().name()).env(FILE, test_election.directory().join("witness"));
         command.stdin(Stdio::null()).stdout(Stdio::null());
@@ -66,7 +66,7 @@ fn runs_a_candidate_in_the_given_election() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let builder = Election::builder(group).brokers(setting(BROKERS)).lease(lease);
-        let election = builder.elector(crate::elector(elector)).join().await.expect("the candidate joins");
+        let election = builder.elector(super::elector(elector)).join().await.expect("the candidate joins");
         loop {
             let mut lead = election.lead().await.expect("the candidate leads");
             let _ = lead.run(|lease| act(&file, lease)).await;
