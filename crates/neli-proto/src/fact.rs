@@ -104,6 +104,8 @@ pub struct Facts {
     pub done: Option<Fact>,
     /// The last run that began or failed.
     pub attempt: Option<Fact>,
+    /// The one that stood in its place before: of another run.
+    pub attempt_before: Option<Fact>,
     /// The last request of an operator to forget the key.
     pub forgotten: Option<Fact>,
     /// Facts of other windows that stood at one of the first two places before, and were replaced since a clock is wrong: those of newer windows, and
@@ -221,6 +223,10 @@ impl Facts {
             Some(None) => drop(self.unreadable.insert(place)),
             Some(Some(fact)) => {
                 if known.as_ref().is_none_or(|known| !fact.is_older_than(known)) {
+                    let is_of_same_run = |before: &Fact| (&before.member, before.term) == (&fact.member, fact.term);
+                    if place == Place::Attempt && !known.as_ref().is_some_and(is_of_same_run) {
+                        self.attempt_before.clone_from(known);
+                    }
                     let replaced = known.replace(fact);
                     self.keep_hidden(replaced);
                 }

@@ -273,17 +273,25 @@ impl Once {
             self.trouble = Some(fact::UNREADABLE.into());
             return self.give_up(now);
         }
-        // Its own fact is no run that was left unfinished.
-        facts.attempt.take_if(|found| found.member == fact.member && found.term == fact.term);
-        let (fact, term) = (fact.clone(), fact.term);
+        // Its own fact is no run that was left unfinished, and stands in the place of one that may have failed.
+        if facts.attempt.as_ref().is_some_and(|found| found.member == fact.member && found.term == fact.term) {
+            facts.attempt = facts.attempt_before.take();
+        }
+        let (mut fact, term) = (fact.clone(), fact.term);
         self.unconfirmed_end = None;
         self.learn(facts);
+        fact.attempt = self.next_attempt();
         if self.scheduled.is_some() && self.skip().is_some() {
             self.phase = Phase::Waiting { term };
             self.begin_schedule(now);
         } else if self.scheduled.is_some() || !self.skip_if_settled() {
-            self.phase = Phase::Running { fact };
+            self.run(fact);
         }
+    }
+
+    fn run(&mut self, fact: Fact) {
+        self.late_answers = 0;
+        self.phase = Phase::Running { fact };
     }
 
     /// Notes why a reading has not reached its end yet; it is repeated.
@@ -306,13 +314,13 @@ impl Once {
         self.unconfirmed_end.take_if(|end| *end == offset);
         if let Phase::Announcing { id: awaited, fact, .. } = &self.phase {
             if *awaited == id {
-                self.late_answers = 0;
                 let fact = fact.clone();
-                self.phase = if self.unconfirmed_end.is_none() {
-                    Phase::Running { fact }
+                if self.unconfirmed_end.is_none() {
+                    self.run(fact);
                 } else {
-                    Phase::Confirming { read: self.read(), fact, offset, again_at: None, until: self.end_of_wait(now) }
-                };
+                    let (read, until) = (self.read(), self.end_of_wait(now));
+                    self.phase = Phase::Confirming { read, fact, offset, again_at: None, until };
+                }
             }
         } else if let Phase::Recording { sent, .. } = &self.phase {
             if sent.id == id {

@@ -42,6 +42,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Model("a_broker_without_the_last_fact"), Model("a_broker_without_the_last_fact_of_a_schedule")],
     },
     Mutant {
+        name: "FailureBehindOwnRun",
+        breaks: "once: of what the second reading finds, a failure does not count, since the own `running` stands in its place",
+        edits: &[edit("facts.attempt = ‹facts.attempt_before.take()›;", "None")],
+        noticed_by: &[Node("once_answers::a_failure_that_is_read_before_the_run_counts", "left: (true, false)")],
+    },
+    Mutant {
         name: "UnrecordedOutcome",
         breaks: "once: the release neither waits for the outcome's acknowledgement nor contains the outcome",
         edits: &[

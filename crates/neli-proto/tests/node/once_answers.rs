@@ -133,15 +133,15 @@ fn an_answer_to_an_earlier_query_is_ignored() {
     assert_eq!(host.actions(), [], "the outcome is on its way still");
 }
 
-/// A leader whose `running` was acknowledged two offsets beyond the end to which it has read the facts. Returns it with the next reading.
-fn unconfirmed() -> (Host, u32) {
-    let (mut host, id) = leading(1);
-    read(&mut host, id, Facts::default());
-    let (id, _) = asked(&mut host).appended.unwrap();
-    facts(&mut host, FactsEvent::Appended { id, offset: 2 });
-    let asked = asked(&mut host);
+/// Acknowledges the `running` of this leader, who reads no facts, two offsets beyond the end to which it has read them. Returns the fact, and
+/// the next reading.
+fn unconfirmed(host: &mut Host, id: u32) -> (Fact, u32) {
+    read(host, id, Facts::default());
+    let (id, begun) = asked(host).appended.unwrap();
+    facts(host, FactsEvent::Appended { id, offset: 2 });
+    let asked = asked(host);
     assert!(!asked.spawns);
-    (host, asked.read.unwrap())
+    (begun, asked.read.unwrap())
 }
 
 /// The broker that answered leads the topic's partition no longer, or others have recorded facts meanwhile.
@@ -152,7 +152,8 @@ fn facts_that_may_not_be_all_are_read_again_before_the_run() {
         asked(host)
     };
     for is_done in [false, true] {
-        let (mut host, id) = unconfirmed();
+        let (mut host, id) = leading(1);
+        let (_, id) = unconfirmed(&mut host, id);
         let old = reads(&mut host, id, 2, Facts::default());
         assert!(!old.spawns && old.read.is_none(), "{old:?}");
         host.pass(Duration::from_secs(1));
@@ -162,11 +163,58 @@ fn facts_that_may_not_be_all_are_read_again_before_the_run() {
         assert_eq!((last.spawns, last.releases.is_some()), (!is_done, is_done), "{last:?}");
     }
     // Without an answer it lets another lead.
-    let (mut host, id) = unconfirmed();
+    let (mut host, id) = leading(1);
+    let (_, id) = unconfirmed(&mut host, id);
     reads(&mut host, id, 2, Facts::default());
     host.pass(LEASE);
     let error = "the broker that answers does not have the last facts".into();
     assert!(host.actions().contains(&Action::Note(Note::FactsUnavailable { error })));
+}
+
+/// Meanwhile another run was recorded as failed, and the own `running` stands in its place. It counts as any failure.
+#[test]
+fn a_failure_that_is_read_before_the_run_counts() {
+    for retries in [0, 1] {
+        let (mut host, id) = leading(retries);
+        let (begun, id) = unconfirmed(&mut host, id);
+        let mut found = Facts::default();
+        // The client may send a record twice.
+        for fact in [&fact(Outcome::Failed, -1, Some(3), 1), &begun, &begun] {
+            found.take(Place::Attempt, Some(&fact.to_bytes()));
+        }
+        facts(&mut host, FactsEvent::Read { id, end: 3, facts: Box::new(found) });
+        let last = asked(&mut host);
+        assert_eq!((last.spawns, last.releases.is_some()), (retries > 0, retries == 0), "{last:?}");
+        if last.spawns {
+            host.started();
+            host.actions();
+            host.ends(JobStatus::Exited(3));
+            let (_, failed) = asked(&mut host).appended.unwrap();
+            assert_eq!((failed.outcome, failed.attempt), (Outcome::Failed, 2));
+        }
+    }
+}
+
+/// The second reading opens a connection as the first did, so on a slow link it takes as long: for longer than half a lease, after a lead in
+/// which that was too short.
+#[test]
+fn a_second_reading_is_waited_for_as_long_as_the_first() {
+    let (mut host, _) = leading(1);
+    host.pass(LEASE / 2);
+    let stands_by = asked(&mut host);
+    assert!(stands_by.releases.is_some());
+    host.reads_what_it_sent();
+    read(&mut host, stands_by.read.unwrap(), Facts::default());
+    host.claims();
+    host.reads_what_it_sent();
+    let id = asked(&mut host).read.unwrap();
+    unconfirmed(&mut host, id);
+    let waits = host.now;
+    while asked(&mut host).releases.is_none() {
+        host.reads_what_it_sent();
+        host.pass_until_due();
+    }
+    assert!(host.now.since(waits) > LEASE * 3 / 4, "{:?}", host.now.since(waits));
 }
 
 /// The fence came before the acknowledgement, and the topic still contains the run as begun.
