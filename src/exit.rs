@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anyhow::Result;
 use neli_proto::supervisor::{Ending, Lost};
 
 use crate::text::{one_line, reason};
@@ -107,6 +108,15 @@ struct WithStatus {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct NoAnswer(pub(crate) String);
+
+/// The answer, also if it is that Kafka has not answered in time, for the reason that `no_answer` gets.
+///
+/// # Errors
+///
+/// Any other error.
+pub(crate) fn or_no_answer<T>(answer: Result<T>, no_answer: impl FnOnce(String) -> T) -> Result<T> {
+    answer.or_else(|error| error.downcast().map(|NoAnswer(why)| no_answer(why)))
+}
 
 /// An error with another exit status than 125.
 pub(crate) fn with_status(status: ExitStatus, line: impl fmt::Display) -> anyhow::Error {

@@ -19,7 +19,7 @@ use crate::command::output;
 use crate::command::reading::{self, read_at};
 use crate::command::request::see;
 use crate::config::job_variables;
-use crate::exit::{ExitStatus, NoAnswer, line_of, status_of, with_status};
+use crate::exit::{ExitStatus, line_of, or_no_answer, status_of, with_status};
 use crate::guard::lease;
 use crate::process::procfs;
 use crate::report::election::sentence;
@@ -58,7 +58,10 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let look = || Look::of(args, TIMEOUT).map_err(|missing| without_descriptor(assert, missing));
     let Answer { by, left, leads, why } = match by_descriptor(assert) {
         Some(answer) => answer,
-        None => by_journal(assert, &look()?)?,
+        None => {
+            let no_answer = |why| Answer { by: JOURNAL, left: None, leads: None, why: Some(why) };
+            or_no_answer(by_journal(assert, &look()?), no_answer)?
+        }
     };
     let status = match leads {
         Some(true) => ExitStatus::Success,
@@ -73,14 +76,13 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         output::print(&(json(&line) + "\n"))?;
         return Ok(status);
     }
-    match (leads, why) {
-        (None, Some(why)) => Err(with_status(status, format!("can't tell whether term {} is led: {why}", assert.term))),
-        (_, Some(why)) if left.is_some_and(|left| !left.is_zero()) => {
-            Err(with_status(status, format!("the leader, but not for long enough: {why}")))
-        }
-        (_, Some(why)) => Err(with_status(status, format!("not the leader: {why}"))),
-        (_, None) => Ok(status),
-    }
+    let Some(why) = why else { return Ok(status) };
+    let what = match leads {
+        None => format!("can't tell whether term {} is led", assert.term),
+        Some(_) if left.is_some_and(|left| !left.is_zero()) => "the leader, but not for long enough".to_owned(),
+        Some(_) => "not the leader".to_owned(),
+    };
+    Err(with_status(status, format!("{what}: {why}")))
 }
 
 impl Assert {
@@ -139,13 +141,9 @@ impl Answer {
 /// The message for a job without the descriptor, whose author does not expect a question for Kafka's address.
 fn without_descriptor(assert: &Assert, missing: anyhow::Error) -> anyhow::Error {
     let Some(number) = assert.descriptor else { return missing };
-    let why = if has_another_clock(assert) {
-        "does not tell here: this process is in another time namespace than the job, whose clock may be shifted"
-    } else {
-        "is not the lease here: a program on the way has closed it (in Python pass it by pass_fds)"
-    };
     let line = format!(
-        "descriptor {number} (NELI_LEASE_FD) {why}; without it the journal is read, for which {}",
+        "descriptor {number} (NELI_LEASE_FD) tells nothing here: a program on the way has closed it (in Python pass it by pass_fds), or this \
+         process is in another time namespace than the job, whose clock may be shifted; without it the journal is read, for which {}",
         line_of(&missing)
     );
     with_status(status_of(&missing), line)
@@ -166,21 +164,19 @@ fn has_another_clock(assert: &Assert) -> bool {
     own.is_some() && assert.time_namespace.is_some() && own != assert.time_namespace
 }
 
+/// The source of an answer from outside.
+const JOURNAL: &str = "journal";
+
 /// By the journal, from outside.
 fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
-    let seen = reading::run(see(look, Some("--role says of which the term is")));
-    let by = "journal";
-    let observation = match seen {
-        Ok(observation) => observation,
-        Err(error) => return Ok(Answer { by, left: None, leads: None, why: Some(error.downcast::<NoAnswer>()?.0) }),
-    };
+    let observation = reading::run(see(look, Some("--role says of which the term is")))?;
     let seen = observation.first()?;
     let current = seen.observer().leadership(read_at());
     let (leads, why) = match current {
         Leadership::Led { leader, left, .. } | Leadership::Overdue { leader, left, .. }
             if leader.term == assert.term =>
         {
-            return Ok(Answer::left(assert, by, left));
+            return Ok(Answer::left(assert, JOURNAL, left));
         }
         Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => {
             (Some(false), format!("{} leads, term {}", leader.shown(), leader.term))
@@ -190,7 +186,7 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
             (Some(false), seen.no_record().unwrap_or_else(|| sentence(current)))
         }
     };
-    Ok(Answer { by, left: None, leads, why: Some(why) })
+    Ok(Answer { by: JOURNAL, left: None, leads, why: Some(why) })
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::command::request::{
     request, see,
 };
 use crate::command::wording::named;
-use crate::exit::{ExitStatus, NoAnswer};
+use crate::exit::{ExitStatus, or_no_answer};
 use crate::report::election::sentence;
 use crate::text::one_line;
 
@@ -28,7 +28,8 @@ const NOBODY_STANDS: Outcome = Outcome { word: "nobody-stands", status: 3 };
 /// group has several roles and none is named (125); or stdout can't be written.
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let end = &Ask::of(args, TIMEOUT)?;
-    answered(&reading::run(ending(end))?, end.look.json)
+    let no_answer = |why: String| vec![not_ended(&end.look.election, NO_ANSWER, &why)];
+    answered(&or_no_answer(reading::run(ending(end)), no_answer)?, end.look.json)
 }
 
 /// Ends the elections.
@@ -36,62 +37,50 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
     let Ask { look, all_roles, force, .. } = end;
     let only_one = (!all_roles).then_some("--role says which is to be ended, and --all-roles ends them all");
     // It is read even with `--force`: if the topic does not exist, there is nothing to end.
-    let mut observation = match see(look, only_one).await {
-        Ok(read) => read,
-        Err(error) => return Ok(vec![not_ended(&look.election, NO_ANSWER, error.downcast::<NoAnswer>()?.0)]),
-    };
+    let mut observation = see(look, only_one).await?;
     let lacks_candidate =
         |observation: &Observation| observation.seen().any(|seen| seen.no_record().is_none() && is_nobody_there(seen));
     if !force && lacks_candidate(&observation) {
         let is_heard = |observation: &Observation, _| Ok(!lacks_candidate(observation));
         ask_candidates(&look.access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
     }
-    let candidates = consequence(observation.found.mapping.is_some() && !all_roles);
-    let (mut endings, mut wanted) = (Vec::new(), Vec::new());
-    for seen in observation.seen() {
-        match nobody_to_end(seen).filter(|_| !force) {
-            Some(why) => endings.push(not_ended(seen.election, NOBODY_STANDS, why)),
-            None => wanted.push(seen),
-        }
-    }
-    if !wanted.is_empty() && !end.is_wanted(|| question(&wanted, candidates)) {
-        let not = |seen: &Seen<'_>| not_ended(seen.election, NOT_CONFIRMED, "it was not confirmed".to_owned());
-        endings.extend(wanted.iter().map(not));
-        wanted.clear();
-    }
-    for Seen { election, .. } in wanted {
-        let ending = end_one(end, election, candidates).await;
-        if !add(&mut endings, ending, |refusal| not_ended(election, NO_ANSWER, refusal.to_owned()))? {
+    let all: Vec<(Seen<'_>, Option<String>)> =
+        observation.seen().map(|seen| (seen, nobody_to_end(seen).filter(|_| !force))).collect();
+    let wanted: Vec<Seen<'_>> = all.iter().filter(|(_, futile)| futile.is_none()).map(|(seen, _)| *seen).collect();
+    let is_wanted = wanted.is_empty() || end.is_wanted(|| question(&wanted));
+    let mut endings = Vec::new();
+    for (Seen { election, .. }, futile) in all {
+        let ending = match futile {
+            Some(why) => Ok(not_ended(election, NOBODY_STANDS, &why)),
+            None if is_wanted => end_one(end, election).await,
+            None => Ok(not_ended(election, NOT_CONFIRMED, "it was not confirmed")),
+        };
+        if !add(&mut endings, ending, |refusal| not_ended(election, NO_ANSWER, refusal))? {
             break;
         }
     }
-    let of_role = |ending: &Answer| observation.seen().position(|seen| seen.election.key() == ending.election.key());
-    endings.sort_by_key(of_role);
     Ok(endings)
 }
 
-async fn end_one(Ask { look, reason, .. }: &Ask, election: &ElectionId, candidates: &str) -> Result<Answer> {
+async fn end_one(Ask { look, reason, .. }: &Ask, election: &ElectionId) -> Result<Answer> {
     let (by, reason) = (Some(operator()), reason.clone());
     let body = Body::Request { what: What::End, term: None, by, reason, successor: None };
-    Ok(match request(look, election, body).await? {
+    let name = named(election);
+    let (outcome, sentence) = match request(look, election, body).await? {
         Appended::Yes => {
-            let name = named(election);
-            let sentence =
-                format!("{name} is ended: {candidates}; a candidate that starts later stands for election again");
-            Answer::new(election, ENDED, None, sentence)
+            (ENDED, format!("{name} is ended: {CONSEQUENCE}; a candidate that starts later stands for election again"))
         }
-        Appended::No(why) => not_ended(election, NO_ANSWER, why),
+        Appended::No(why) => return Ok(not_ended(election, NO_ANSWER, &why)),
         Appended::Unknown(why) => {
-            let why = format!("{why}; if Kafka has taken the request, {candidates}: see neli-run status");
-            let sentence = format!("whether {} is ended is unknown: {why}", named(election));
-            Answer { sentence, ..not_ended(election, NO_ANSWER, why) }
+            let then = format!("if Kafka has taken the request, {CONSEQUENCE}: see neli-run status");
+            (NO_ANSWER, format!("whether {name} is ended is unknown: {why}; {then}"))
         }
-    })
+    };
+    Ok(Answer::new(election, outcome, sentence))
 }
 
-fn not_ended(election: &ElectionId, outcome: Outcome, why: String) -> Answer {
-    let sentence = format!("{} was not ended: {why}", named(election));
-    Answer::new(election, outcome, Some(why), sentence)
+fn not_ended(election: &ElectionId, outcome: Outcome, why: &str) -> Answer {
+    Answer::new(election, outcome, format!("{} was not ended: {why}", named(election)))
 }
 
 /// Whether nobody leads or stands by, so that an end would have no effect.
@@ -110,30 +99,21 @@ fn nobody_to_end(seen: Seen<'_>) -> Option<String> {
 }
 
 /// The consequence of an end for the candidates.
-const fn consequence(is_one_of_many: bool) -> &'static str {
-    if is_one_of_many {
-        "its candidates stop its job, at the latest when its lease ends, and exit with 0 when no other role is left to them"
-    } else {
-        "its candidates stop their jobs, at the latest when the lease ends, and exit with 0"
-    }
-}
+const CONSEQUENCE: &str =
+    "its candidates stop its job, at the latest when its lease ends, and exit with 0 if they stand for nothing else";
 
 /// What the user is asked.
-fn question(wanted: &[Seen<'_>], candidates: &str) -> String {
+fn question(wanted: &[Seen<'_>]) -> String {
     let at = read_at();
     let state = |seen: &Seen<'_>| {
-        let standbys = match seen.observer().standbys(at).len() {
-            0 => "nobody stands by".to_owned(),
-            1 => "1 candidate stands by".to_owned(),
-            count => format!("{count} candidates stand by"),
-        };
+        let standbys = seen.observer().standbys(at).len();
         let current = sentence(seen.observer().leadership(at));
-        format!("{}: {}; {standbys}.", one_line(&named(seen.election)), one_line(&current))
+        format!("{}: {}; standbys: {standbys}.", one_line(&named(seen.election)), one_line(&current))
     };
     let states: Vec<String> = wanted.iter().map(state).collect();
     let (it_is, this) = if wanted.len() == 1 { ("it is", "this election") } else { ("they are", "these elections") };
     format!(
-        "{} If {it_is} ended, {candidates}. First stop what starts candidates again (systemd's Restart=always, Kubernetes), or they stand for \
+        "{} If {it_is} ended, {CONSEQUENCE}. First stop what starts candidates again (systemd's Restart=always, Kubernetes), or they stand for \
          election again.\nEnd {this}? [y/N] ",
         states.join("\n")
     )

@@ -16,7 +16,7 @@ use crate::command::request::{
     Answer, Appended, Ask, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, append, operator, see,
 };
 use crate::command::wording::named;
-use crate::exit::{ExitStatus, NoAnswer};
+use crate::exit::{ExitStatus, or_no_answer};
 use crate::text::one_line;
 
 const FORGOTTEN: Outcome = Outcome { word: "forgotten", status: 0 };
@@ -34,11 +34,17 @@ const UNKNOWN: Outcome = Outcome { word: "unknown", status: 4 };
 /// Kafka refuses permanently, or stdout can't be written; and every unsuccessful result, with its own status.
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let (key, forget) = (key(args)?, &Ask::of(args, TIMEOUT)?);
-    let mut answer =
-        Answer { key: json!({ "key": key }), ..Answer::new(&forget.look.election, UNKNOWN, None, String::new()) };
-    (answer.outcome, answer.sentence) = reading::run(outcome(forget, key.as_deref(), &mut answer))?;
-    answer.why = (answer.outcome != FORGOTTEN).then(|| answer.sentence.clone());
+    let no_answer = |why| {
+        let sentence = format!("can't tell whether the key runs now: {why}");
+        answer(&forget.look.election, key.as_deref(), UNKNOWN, sentence)
+    };
+    let answer = or_no_answer(reading::run(outcome(forget, key.as_deref())), no_answer)?;
     answered(&[answer], forget.look.json)
+}
+
+/// The answer; the key is that of the newest window if none is given, once it is known.
+fn answer(election: &ElectionId, key: Option<&str>, outcome: Outcome, sentence: String) -> Answer {
+    Answer { key: json!({ "key": key }), ..Answer::new(election, outcome, sentence) }
 }
 
 /// The key; `None` for the newest window.
@@ -56,26 +62,20 @@ fn key(args: &ParsedArgs) -> Result<Option<String>> {
     Ok(key)
 }
 
-/// What was done, in a sentence. Notes the election and the key, once they are known.
-async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result<(Outcome, String)> {
+async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
     let Ask { look, force, .. } = forget;
-    let observation = match see(look, Some("--role says which is meant")).await {
-        Ok(observation) => observation,
-        Err(error) => {
-            let NoAnswer(why) = error.downcast()?;
-            return Ok((UNKNOWN, format!("can't tell whether the key runs now: {why}")));
-        }
-    };
+    let observation = see(look, Some("--role says which is meant")).await?;
     let seen = observation.first()?;
-    answer.election = seen.election.clone();
-    let topic = FactsTopic::of(&answer.election, key);
+    let election = seen.election;
+    let not_done = |outcome, sentence| Ok(answer(election, key, outcome, sentence));
+    let topic = FactsTopic::of(election, key);
     let read = match facts::read(&topic, look).await? {
         Ok(facts) => facts,
-        Err(why) => return Ok((UNKNOWN, why)),
+        Err(why) => return not_done(UNKNOWN, why),
     };
     let unreadable = facts::unreadable(&read, key);
     if !unreadable.is_empty() && !force {
-        return Ok((UNKNOWN, format!("topic {:?}: {UNREADABLE}", topic.name)));
+        return not_done(UNKNOWN, format!("topic {:?}: {UNREADABLE}", topic.name));
     }
     let mut facts = read.clone();
     for place in &unreadable {
@@ -88,34 +88,34 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
     let is_one = |recorded: &Recorded<'_>| recorded.fact.window.is_none_or(has_beginning);
     let recorded = facts::recorded(&facts, seen).filter(is_one);
     if let (Some(key), None, true) = (key, recorded, read == Facts::default())
-        && facts::has_windows(&answer.election, look).await?
+        && facts::has_windows(election, look).await?
     {
-        return Ok((NOTHING_RECORDED, format!("{key}: {OF_WINDOWS}")));
+        return not_done(NOTHING_RECORDED, format!("{key}: {OF_WINDOWS}"));
     }
     if recorded.is_none() && unreadable.is_empty() && (key.is_none() || !force) {
-        return Ok((NOTHING_RECORDED, nothing_recorded(&topic, key)));
+        return not_done(NOTHING_RECORDED, nothing_recorded(&topic, key));
     }
     if let Some(Recorded { fact, is_running: true }) = recorded
         && !force
     {
-        answer.key = json!({ "key": fact.key });
         let run = facts::row(fact, clock::wall_ms()).1;
         // The leader of a schedule runs no window twice (S4).
         let again = if fact.window.is_some() { consequence(fact) } else { "it runs once more after this run" };
-        return Ok((RUNNING, format!("{run}: it runs now; with --force, whether this run succeeds or fails, {again}")));
+        let sentence = format!("{run}: it runs now; with --force, whether this run succeeds or fails, {again}");
+        return Ok(answer(election, Some(&fact.key), RUNNING, sentence));
     }
     let recorded = recorded.map(|recorded| recorded.fact);
     let fact = fact_of(key, recorded, &read, seen);
     // If no window could be read, the message can't contain one.
-    let is_named = !fact.key.is_empty();
-    answer.key = json!({ "key": is_named.then_some(&fact.key) });
-    if !forget.is_wanted(|| question(&answer.election, &fact, recorded)) {
-        return Ok((NOT_CONFIRMED, format!("{} was not forgotten: it was not confirmed", fact.key)));
+    let named_key = Some(&*fact.key).filter(|key| !key.is_empty());
+    let answer = |outcome, sentence| Ok(answer(election, named_key, outcome, sentence));
+    if !forget.is_wanted(|| question(election, &fact, recorded)) {
+        return answer(NOT_CONFIRMED, format!("{} was not forgotten: it was not confirmed", fact.key));
     }
     let tombstones = unreadable.iter().map(|place| (topic.key_at(*place), None));
-    let forgotten = is_named.then(|| (topic.key_at(Place::Forgotten), Some(fact.to_bytes())));
-    let of_facts = ElectionId { topic: topic.name.clone(), partition: 0, ..answer.election.clone() };
-    let what = if is_named { &*fact.key } else { "what can't be read" };
+    let forgotten = named_key.map(|_| (topic.key_at(Place::Forgotten), Some(fact.to_bytes())));
+    let of_facts = ElectionId { topic: topic.name.clone(), partition: 0, ..election.clone() };
+    let what = named_key.unwrap_or("what can't be read");
     for (key, value) in tombstones.chain(forgotten) {
         let sentence = match append(&look.access, &of_facts, look.timeout, key, value.as_deref()).await? {
             Appended::Yes => continue,
@@ -124,9 +124,9 @@ async fn outcome(forget: &Ask, key: Option<&str>, answer: &mut Answer) -> Result
                 format!("whether {what} is forgotten is unknown: {why}; run the command again to make sure")
             }
         };
-        return Ok((NO_ANSWER, sentence));
+        return answer(NO_ANSWER, sentence);
     }
-    Ok((FORGOTTEN, format!("{}: {what} is forgotten: {}", named(&answer.election), consequence(&fact))))
+    answer(FORGOTTEN, format!("{}: {what} is forgotten: {}", named(election), consequence(&fact)))
 }
 
 fn nothing_recorded(topic: &FactsTopic, key: Option<&str>) -> String {

@@ -105,7 +105,7 @@ pub(super) const NOT_CONFIRMED: Outcome = Outcome { word: "not-confirmed", statu
 pub(super) struct Answer {
     pub(super) election: ElectionId,
     pub(super) outcome: Outcome,
-    /// Why it is not done, without the election's name.
+    /// Why it is not done, if so.
     pub(super) why: Option<String>,
     /// The whole answer.
     pub(super) sentence: String,
@@ -116,8 +116,9 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The answer that something was done.
-    pub(super) fn new(election: &ElectionId, outcome: Outcome, why: Option<String>, sentence: String) -> Self {
+    /// The answer in this sentence, which says why if it is not done.
+    pub(super) fn new(election: &ElectionId, outcome: Outcome, sentence: String) -> Self {
+        let why = (outcome.status != 0).then(|| sentence.clone());
         Self { election: election.clone(), outcome, why, sentence, key: Value::Null, handover: Value::Null }
     }
 
@@ -258,7 +259,7 @@ mod tests {
     #[test]
     fn what_was_done_before_a_refusal_is_kept() {
         let election = ElectionId { group: "g".into(), topic: "t".into(), partition: 0, role: 0, role_name: None };
-        let answer = |sentence: &str| Answer::new(&election, NO_ANSWER, None, sentence.to_owned());
+        let answer = |sentence: &str| Answer::new(&election, NO_ANSWER, sentence.to_owned());
         let mut answers = Vec::new();
         let refused = || Err(anyhow!("no right to WRITE it"));
         assert!(add(&mut answers, refused(), answer).is_err(), "nothing was done");

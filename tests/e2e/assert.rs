@@ -111,7 +111,7 @@ fn without_the_descriptor_and_the_variables_the_error_names_the_closed_descripto
     );
     let printed = job(&election, &script);
     assert!(
-        printed[0].contains("(NELI_LEASE_FD) is not the lease here: a program on the way has closed it"),
+        printed[0].contains("(NELI_LEASE_FD) tells nothing here: a program on the way has closed it"),
         "{printed:?}"
     );
     assert!(printed[0].contains("--group is required") && printed[1] == "125", "{printed:?}");

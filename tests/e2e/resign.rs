@@ -200,7 +200,7 @@ fn nobody_stands_by() {
     let term = first.await_lead();
     election.await_witness(term);
     let answer = election.ask("resign", &[]);
-    let line = "neli-run: first leads, and nobody stands by; --force asks it to stand down anyway\n";
+    let line = "neli-run: first leads, and nobody stands by; --force asks first to stand down anyway\n";
     assert_eq!(answer, Answer { text: String::new(), errors: line.to_owned(), status: 2 });
     assert!(first.events("resigned").is_empty());
     // After two leases it leads again, because no other candidate does.
@@ -406,8 +406,8 @@ fn a_request_without_an_answer_may_take_effect() {
     let answer = election.ask("resign", &["--force", "--timeout", "2s"]);
     assert_eq!((answer.errors, answer.status), (line, 1));
     let line = format!(
-        "neli-run: whether {} is ended is unknown: {why}; if Kafka has taken the request, its candidates stop their jobs, at \
-         the latest when the lease ends, and exit with 0: see neli-run status\n",
+        "neli-run: whether {} is ended is unknown: {why}; if Kafka has taken the request, its candidates stop its job, at \
+         the latest when its lease ends, and exit with 0 if they stand for nothing else: see neli-run status\n",
         election.group
     );
     let answer = election.ask("end", &["--timeout", "2s"]);

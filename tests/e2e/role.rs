@@ -223,7 +223,8 @@ fn a_role_is_moved_to_the_named_candidate() {
         "neli-run: large leads, and small leads 1 role, its --max-roles; --force asks large to stand down anyway\n";
     assert_eq!((answer.errors.as_str(), answer.status), (line, 2));
     let answer = election.ask("resign", &["--role", other(led)]);
-    let line = "neli-run: large leads, and small leads 1 role, its --max-roles; --force asks it to stand down anyway\n";
+    let line =
+        "neli-run: large leads, and small leads 1 role, its --max-roles; --force asks large to stand down anyway\n";
     assert_eq!((answer.errors.as_str(), answer.status), (line, 2), "nor does another take it");
     let object = &json(&election, "resign", led, &["--to", "large"])[0];
     assert_eq!((&object["outcome"], &object["to"]["name"]), (&"resigned".into(), &"large".into()), "{object}");
@@ -255,7 +256,7 @@ fn a_role_is_resigned_and_ended_independently() {
     // The time limit is longer than librdkafka's longest.
     let answer = election.ask("end", &["--role", "report", "--timeout", "30d"]);
     let expected = format!(
-        "{}/report is ended: its candidates stop its job, at the latest when its lease ends, and exit with 0 when no other role",
+        "{}/report is ended: its candidates stop its job, at the latest when its lease ends, and exit with 0 if they stand",
         election.group
     );
     assert!(answer.text.starts_with(&expected), "{answer:?}");

@@ -11,7 +11,7 @@ use crate::command::output;
 use crate::command::reading;
 use crate::command::request::see;
 use crate::command::wording::named;
-use crate::exit::{ExitStatus, NoAnswer};
+use crate::exit::{ExitStatus, or_no_answer};
 use crate::report::json::{election as head, joined, run};
 use crate::text::{json, one_line};
 
@@ -35,11 +35,8 @@ const fn state(recorded: Option<Recorded<'_>>) -> &'static str {
 ///
 /// Kafka refuses permanently, or stdout can't be written; and every state but done, with its own status.
 pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
-    let (election, known, of_windows) = reading::run(async {
-        let observation = match see(look, Some("--role says which is meant")).await {
-            Ok(observation) => observation,
-            Err(error) => return Ok((look.election.clone(), Err(error.downcast::<NoAnswer>()?.0), None)),
-        };
+    let known = reading::run(async {
+        let observation = see(look, Some("--role says which is meant")).await?;
         let seen = observation.first()?;
         let topic = FactsTopic::of(seen.election, Some(key));
         let known = facts::read(&topic, look).await?.and_then(|mut facts| {
@@ -54,7 +51,8 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
         });
         let of_windows = matches!(known, Ok((_, None))) && facts::has_windows(seen.election, look).await?;
         Ok((seen.election.clone(), known, of_windows.then_some(OF_WINDOWS)))
-    })?;
+    });
+    let (election, known, of_windows) = or_no_answer(known, |why| (look.election.clone(), Err(why), None))?;
     let (state, status, sentence) = match &known {
         Ok((state, fact)) => {
             let is_done = *state == DONE;
