@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use neli_kafka::{Elections, Examination, FactsSettings, NewTopic, clock, facts_to_create, journal_to_create};
 
 use crate::cli::parsed_args::ParsedArgs;
@@ -36,11 +36,9 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let (group, is_json) =
         (Some(&*config.elections.group).filter(|group| !group.is_empty()), args.flag("json")?.is_some());
     if args.flag("print-topic")?.is_some() {
-        match group {
-            None => bail!("--group is required with --print-topic: the topic is named after it"),
-            Some(_) if is_json => bail!("--print-topic: can't be combined with --json: it prints commands for a shell"),
-            Some(_) => return print_topic(config, timeout),
-        }
+        ensure!(group.is_some(), "--group is required with --print-topic: the topic is named after it");
+        ensure!(!is_json, "--print-topic: can't be combined with --json: it prints commands for a shell");
+        return print_topic(config, timeout);
     }
     let mut findings = Findings::default();
     let clock = clock::beside_hardware();
@@ -75,14 +73,11 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 fn print_topic(config: &Config, timeout: Duration) -> Result<ExitStatus> {
     let access = access_of(&config.client)?;
     let elections = &config.elections;
-    let examination = match Examination::start(&access, Some(&elections.topic), timeout) {
-        Ok(examination) => Some(examination),
-        Err(unreachable) => {
-            let why = unreachable.why;
-            output::say(&format!("warning: the number of brokers is unknown ({why}): three are assumed"));
-            None
-        }
-    };
+    let examination = Examination::start(&access, Some(&elections.topic), timeout).inspect_err(|unreachable| {
+        let why = &unreachable.why;
+        output::say(&format!("warning: the number of brokers is unknown ({why}): three are assumed"));
+    });
+    let examination = examination.ok();
     let brokers = examination.as_ref().map_or(USUAL_BROKERS, Examination::brokers);
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     let create = |elections: &Elections, topic: NewTopic<'_>| {

@@ -14,8 +14,9 @@ pub(super) use crate::text::wrapped;
 
 /// The column where the texts of the rows begin.
 const INDENT: usize = 11;
-/// On a narrower terminal the texts are printed below their labels.
-const NARROW: usize = 40;
+/// A text beside its label, or in the last column of a table, has at least so many columns; otherwise it stands below its label, indented by two,
+/// or the table has no columns.
+const LEAST_WIDTH: usize = 20;
 
 /// The longest bar.
 const LONGEST_BAR: usize = 30;
@@ -50,26 +51,22 @@ pub(super) struct Page {
 impl Style {
     /// The style for stdout: coloured on a terminal, unless `NO_COLOR` is set or the terminal has no colours.
     pub(super) fn of_stdout() -> Self {
-        let stdout = io::stdout();
-        if !stdout.is_terminal() {
-            return Self { is_coloured: false, columns: None };
-        }
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
-        Self { is_coloured: !is_set("NO_COLOR") && !is_dumb, columns: system::columns(stdout.as_fd()) }
+        let is_colourless = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Self { is_coloured: is_drawable() && !is_colourless, columns: system::columns(io::stdout().as_fd()) }
     }
 
     /// A bar that is filled to `part` of `whole`, and a space after it; empty if there is no room.
     pub(super) fn bar(self, part: Duration, whole: Duration) -> String {
-        let indent = if self.is_narrow() { 2 } else { INDENT };
-        let length = self.columns.map_or(LONGEST_BAR, |columns| columns.saturating_sub(indent).min(LONGEST_BAR));
+        let width = self.width();
+        let length = width.saturating_sub(indent_within(INDENT, width)).min(LONGEST_BAR);
         let full = (part.as_millis() * length as u128).div_ceil(whole.as_millis().max(1));
         let full = usize::try_from(full).unwrap_or(length).min(length);
         format!("{}{} ", "#".repeat(full), "-".repeat(length - full))
     }
 
-    fn is_narrow(self) -> bool {
-        self.columns.is_some_and(|columns| columns < NARROW)
+    /// The most columns of a line.
+    pub(super) fn width(self) -> usize {
+        self.columns.unwrap_or(usize::MAX)
     }
 
     /// The text in this tone's colour.
@@ -97,27 +94,11 @@ impl Page {
     /// All lines of the page.
     pub(super) fn render(&self, style: Style) -> String {
         let (tone, head) = &self.head;
-        let width = style.columns.unwrap_or(usize::MAX);
-        let mut text = String::new();
-        for line in wrapped(head, width) {
-            text += &style.paint(*tone, &line);
-            text.push('\n');
-        }
-        let is_narrow = style.is_narrow();
-        let indent = if is_narrow { 2 } else { INDENT };
-        for (label, row) in &self.rows {
-            if is_narrow && !label.is_empty() {
-                text += label;
-                text.push('\n');
-            }
-            text += &hanging(if is_narrow { "" } else { label }, indent, row, width);
-        }
-        text
+        let head = wrapped(head, style.width()).into_iter().map(|line| style.paint(*tone, &line) + "\n");
+        let rows = self.rows.iter().map(|(label, text)| hanging(label, INDENT, text, style.width()));
+        head.chain(rows).collect()
     }
 }
-
-/// The last column is at least this wide; otherwise the table has no columns.
-const LAST_COLUMN: usize = 20;
 
 /// Rows in columns as wide as their texts, below a row of headings; the last column is wrapped. On a terminal too
 /// narrow for that: one line per column with its name before it, and an empty line between two rows.
@@ -127,31 +108,40 @@ pub(super) fn columns<const N: usize>(head: [&str; N], rows: &[[String; N]], sty
         texts.chain(head.get(column).map(|head| head.len())).max().unwrap_or_default()
     });
     let before_last: usize = widths.iter().take(N - 1).map(|width| width + 2).sum();
-    let terminal = style.columns.unwrap_or(usize::MAX);
-    let mut text = String::new();
-    if before_last + LAST_COLUMN > terminal {
+    let terminal = style.width();
+    if indent_within(before_last, terminal) != before_last {
         let paragraphs = rows.iter().map(|row| {
             let lines = head.iter().zip(row).map(|(name, cell)| format!("{}: {cell}", name.to_lowercase()));
             lines.flat_map(|line| wrapped(&line, terminal)).map(|line| line + "\n").collect::<String>()
         });
         return paragraphs.collect::<Vec<_>>().join("\n");
     }
-    for row in std::iter::once(&head.map(str::to_owned)).chain(rows) {
+    let head = head.map(str::to_owned);
+    let lines = std::iter::once(&head).chain(rows).map(|row| {
         let cells = row.iter().zip(widths).take(N - 1).map(|(text, width)| format!("{text:width$}  "));
-        let before = cells.collect::<Vec<_>>().concat();
         let last = row.last().map(String::as_str).unwrap_or_default();
-        text += &hanging(&before, before_last, last, terminal);
-    }
-    text
+        hanging(&cells.collect::<String>(), before_last, last, terminal)
+    });
+    lines.collect()
 }
 
-/// The text in lines of at most this many columns, behind `begin` in the first one, and indented.
+/// Where a text begins that is to begin in this column, on a terminal of such a width.
+const fn indent_within(indent: usize, width: usize) -> usize {
+    if indent + LEAST_WIDTH > width { 2 } else { indent }
+}
+
+/// The text in lines of at most this many columns, indented, behind `begin` in the first one, or below it.
 pub(super) fn hanging(begin: &str, indent: usize, text: &str, width: usize) -> String {
-    let mut lines = String::new();
-    for (number, part) in wrapped(text, width.saturating_sub(indent)).iter().enumerate() {
-        let begin = if number == 0 { begin } else { "" };
-        lines += format!("{begin:indent$}{part}").trim_end();
+    let (mut lines, mut begin, within) = (String::new(), begin, indent_within(indent, width));
+    if within != indent && !begin.is_empty() {
+        lines += begin.trim_end();
         lines.push('\n');
+        begin = "";
+    }
+    for part in wrapped(text, width.saturating_sub(within)) {
+        lines += format!("{begin:within$}{part}").trim_end();
+        lines.push('\n');
+        begin = "";
     }
     lines
 }
@@ -165,7 +155,7 @@ pub(super) fn show(page: &str) -> Result<()> {
     checked(stdout.write_all(frame(page, rows()).as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// Whether stdout is a terminal on which a page can replace the previous one.
+/// Whether stdout is a terminal that has colours, and on which a page can replace the previous one.
 pub(super) fn is_drawable() -> bool {
     io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb")
 }
@@ -190,10 +180,7 @@ fn frame(page: &str, rows: Option<usize>) -> String {
 ///
 /// stdout can't be written (a full disk), as with coreutils. A reader that has closed the pipe is no error.
 pub fn written(written: io::Result<()>) -> Result<ExitStatus> {
-    match checked(written.and_then(|()| io::stdout().flush())) {
-        Ok(()) => Ok(ExitStatus::Success),
-        Err(error) => unless_closed(error),
-    }
+    checked(written.and_then(|()| io::stdout().flush())).map(|()| ExitStatus::Success).or_else(unless_closed)
 }
 
 /// Prints a line on stderr. If stderr is closed, it is lost.

@@ -7,7 +7,6 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::names::MOST_ROLES;
 use neli_kafka::{Access, TopicsEvent, clock};
-use neli_proto::hello::Hello;
 use neli_proto::leadership::Leader;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
@@ -33,13 +32,6 @@ const CLOCKS_DIFFER: u64 = 1_000;
 /// The fix of a difference that is allowed: it may be there because one machine after the other is changed.
 const SAME: &str = "the same on every machine, unless they are being changed one by one";
 
-/// The elections of one group in a topic.
-struct Group<'a> {
-    elections: Vec<&'a Observer>,
-    /// The last hello of each candidate.
-    hellos: BTreeMap<&'a MemberId, &'a Hello>,
-}
-
 /// Checks the candidates, and waits for a heartbeat if there is a leader.
 pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findings: &mut Findings) {
     let (name, topic) = (&config.elections.group, &config.elections.topic);
@@ -51,7 +43,7 @@ pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findi
             bail!(why);
         }
         // By a clock that is ahead a leader seems silent.
-        let may_be_led = |read| Group::of(name, read).elections.iter().any(|observer| observer.leader().is_some());
+        let may_be_led = |read| of_group(name, read).iter().any(|observer| observer.leader().is_some());
         let ahead_ms = if topics.topic(topic).is_some_and(may_be_led) {
             broker_clock(&mut following, access, timeout).await?
         } else {
@@ -61,7 +53,7 @@ pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findi
     });
     match read.map(|(topics, ahead_ms)| (topics.topic(topic).cloned(), ahead_ms)) {
         Ok((Some(read), ahead_ms)) => {
-            Group::of(name, &read).tell(config, read.partitions(), findings);
+            tell(&of_group(name, &read), config, read.partitions(), findings);
             tell_clock(ahead_ms, findings);
         }
         // A missing topic or right was reported before.
@@ -71,75 +63,58 @@ pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findi
     elsewhere(config, access, timeout, findings);
 }
 
-impl<'a> Group<'a> {
-    fn of(name: &str, read: &'a ReadTopic) -> Self {
-        let elections = read.topic().elections().filter(|found| *found.place().group == *name);
-        let hellos = read.topic().hellos(name).map(|last| (&last.hello.member, &*last.hello));
-        Self { elections: elections.map(Election::observer).collect(), hellos: hellos.collect() }
-    }
+/// The elections of a group in a topic.
+fn of_group<'a>(name: &str, read: &'a ReadTopic) -> Vec<&'a Observer> {
+    let elections = read.topic().elections().filter(|found| *found.place().group == *name);
+    elections.map(Election::observer).collect()
+}
 
-    fn leaders(&self) -> impl Iterator<Item = &'a Leader> {
-        let at = read_at();
-        self.elections.iter().filter_map(move |observer| observer.leadership(at).may_lead())
-    }
+fn leaders<'a>(elections: &[&'a Observer]) -> impl Iterator<Item = &'a Leader> {
+    let at = read_at();
+    elections.iter().filter_map(move |observer| observer.leadership(at).may_lead())
+}
 
-    /// The candidates whose hellos are recent, with the age of the last one.
-    fn candidates(&self) -> BTreeMap<&'a MemberId, (&'a KnownCandidate, Duration)> {
-        let at = read_at();
-        let mut candidates = BTreeMap::new();
-        for observer in &self.elections {
-            let led = observer.leadership(at).may_lead().is_some();
-            let leader = observer.leaders_hello().filter(|_| led);
-            let standbys = observer.standbys(at).into_iter().map(|standby| standby.candidate);
-            let age = |candidate: &KnownCandidate| observer.age(candidate.received, at);
-            candidates
-                .extend(standbys.chain(leader).map(|candidate| (&candidate.hello.member, (candidate, age(candidate)))));
-        }
+/// The candidates whose hellos are recent, with the age of the last one.
+fn candidates<'a>(elections: &[&'a Observer]) -> BTreeMap<&'a MemberId, (&'a KnownCandidate, Duration)> {
+    let at = read_at();
+    let mut candidates = BTreeMap::new();
+    for observer in elections {
+        let led = observer.leadership(at).may_lead().is_some();
+        let leader = observer.leaders_hello().filter(|_| led);
+        let standbys = observer.standbys(at).into_iter().map(|standby| standby.candidate);
+        let age = |candidate: &KnownCandidate| observer.age(candidate.received, at);
         candidates
+            .extend(standbys.chain(leader).map(|candidate| (&candidate.hello.member, (candidate, age(candidate)))));
     }
+    candidates
+}
 
-    /// The topic has this number of partitions; candidates that run may have counted fewer.
-    fn tell(&self, config: &Config, partitions: usize, findings: &mut Findings) {
-        let (candidates, partitions) = (self.candidates(), u32::try_from(partitions).unwrap_or(u32::MAX));
-        let own =
-            config.roles.map_or_else(Mapping::of_one_role, |_| Mapping::new(&config.elections.typed(), partitions));
-        let mut differ = 0;
-        for (member, (candidate, hello_age)) in &candidates {
-            let mapping = self.hellos.get(member).filter(|hello| !hello.leaves).map(|hello| hello.mapping());
-            let shares_no_role = mapping
-                .as_ref()
-                .and_then(|other| own.warning_if_no_role_is_shared(other, candidate.shown()))
-                .map(|differs| roles_differ(&differs));
-            let refusal = mapping.as_ref().and_then(|other| own.refusal(other, candidate.shown()));
-            let other_roles = mapping
-                .filter(|other| shares_no_role.is_none() && refusal.is_none() && !own.has_roles_of(other))
-                .map(|other| roles(candidate.shown(), &own, &other));
-            let refusals = [overlap(config, candidate), refusal.map(|differs| roles_differ(&differs))];
-            for refusal in refusals.into_iter().flatten() {
-                findings.fail("candidates", refusal + &silence(*hello_age), None);
-                differ += 1;
-            }
-            let of_roles = shares_no_role.into_iter().chain(other_roles).map(|text| (text, None));
-            for (difference, fix) in of_roles.chain(differences(config, candidate)) {
-                findings.warn("candidates", difference, fix.map(str::to_owned));
-                differ += 1;
-            }
-        }
-        let lease = config.timings.lease;
-        let others: BTreeSet<(&str, Duration)> =
-            self.leaders().map(|leader| (leader.shown(), leader.lease)).filter(|(_, other)| *other != lease).collect();
-        for (leader, other) in others {
-            let text = format!("{leader} leads with --lease {}, and here it is {}", spoken(other), spoken(lease));
-            findings.warn("candidates", text, Some(SAME.to_owned()));
+/// Tells how the candidates differ. The topic has this number of partitions; candidates that run may have counted fewer.
+fn tell(elections: &[&Observer], config: &Config, partitions: usize, findings: &mut Findings) {
+    let (candidates, partitions) = (candidates(elections), u32::try_from(partitions).unwrap_or(u32::MAX));
+    let own = config.roles.map_or_else(Mapping::of_one_role, |_| Mapping::new(&config.elections.typed(), partitions));
+    let mut differ = 0;
+    for (candidate, hello_age) in candidates.values() {
+        for refusal in refusals(config, &own, candidate) {
+            findings.fail("candidates", refusal + &silence(*hello_age), None);
             differ += 1;
         }
-        if differ == 0 {
-            let text = match candidates.len() {
-                0 => "none was found".to_owned(),
-                count => format!("{count} found, none of which differs"),
-            };
-            findings.ok("candidates", text);
+        for (difference, fix) in differences(config, &own, candidate) {
+            findings.warn("candidates", difference, fix.map(str::to_owned));
+            differ += 1;
         }
+    }
+    let lease = config.timings.lease;
+    let leases = leaders(elections).map(|leader| (leader.shown(), leader.lease)).filter(|(_, other)| *other != lease);
+    for (leader, other) in leases.collect::<BTreeSet<_>>() {
+        let text = format!("{leader} leads with --lease {}, and here it is {}", spoken(other), spoken(lease));
+        findings.warn("candidates", text, Some(SAME.to_owned()));
+        differ += 1;
+    }
+    match (differ, candidates.len()) {
+        (0, 0) => findings.ok("candidates", "none was found"),
+        (0, count) => findings.ok("candidates", format!("{count} found, none of which differs")),
+        _ => {}
     }
 }
 
@@ -152,48 +127,48 @@ fn silence(hello_age: Duration) -> String {
     format!("; its last hello was {ago} ago, though it says one every {every}: if it has died, ask again in {left}")
 }
 
-fn overlap(config: &Config, candidate: &KnownCandidate) -> Option<String> {
-    let name = candidate.shown();
-    match (config.timings.overlap.is_some(), candidate.hello.overlap_ms.is_some()) {
-        (true, false) => {
-            Some(format!("{name} stands without --overlap; all candidates of an election need it, or none"))
-        }
-        (false, true) => Some(format!("{name} stands with --overlap; all candidates of an election need it, or none")),
-        (false, false) | (true, true) => None,
-    }
-}
-
-/// The roles of which only one of the two stands for some.
-fn roles(name: &str, own: &Mapping, other: &Mapping) -> String {
-    let [other, own] = [other, own].map(Mapping::roles);
-    format!("{name} stands with --roles for {other}, and here it is for {own}: give every candidate the same roles")
+/// Why candidates with this configuration and these roles don't start beside this one.
+fn refusals(config: &Config, own: &Mapping, candidate: &KnownCandidate) -> impl Iterator<Item = String> {
+    let (name, overlaps) = (candidate.shown(), candidate.hello.overlap_ms.is_some());
+    let overlap = (overlaps != config.timings.overlap.is_some()).then(|| {
+        let with = if overlaps { "with" } else { "without" };
+        format!("{name} stands {with} --overlap; all candidates of an election need it, or none")
+    });
+    overlap.into_iter().chain(own.refusal(&candidate.hello.mapping(), name).map(|differs| roles_differ(&differs)))
 }
 
 /// Differences that are allowed, but are reported, each with its fix.
-fn differences(config: &Config, candidate: &KnownCandidate) -> Vec<(String, Option<&'static str>)> {
-    let name = candidate.shown();
+fn differences(config: &Config, own: &Mapping, candidate: &KnownCandidate) -> Vec<(String, Option<&'static str>)> {
+    let (name, hello) = (candidate.shown(), &candidate.hello);
+    let differ = |how: &str, theirs: &str, here: &str| format!("{name} {how} {theirs}, and here it is {here}");
+    let other = &hello.mapping();
+    // Only one of the two stands for some.
+    let roles = (own.refusal(other, name).is_none() && !own.has_roles_of(other)).then(|| {
+        let [theirs, here] = [other, own].map(|mapping| format!("for {}", mapping.roles()));
+        differ("stands with --roles", &theirs, &here) + ": give every candidate the same roles"
+    });
     let elector = config.timings.elector().name();
+    let other = hello.elector.as_deref().filter(|other| *other != elector);
+    let elector = other.map(|other| differ("stands with --elect", other, elector));
+    let overlaps = hello.overlap_ms.map(Duration::from_millis).zip(config.timings.overlap);
+    let overlaps = overlaps.filter(|(other, own)| other != own);
+    let overlap = overlaps.map(|(other, own)| differ("stands with --overlap", &spoken(other), &spoken(own)));
     let version = env!("CARGO_PKG_VERSION");
-    let other = candidate.hello.elector.as_deref().filter(|other| *other != elector);
-    let elector = other.map(|other| format!("{name} stands with --elect {other}, and here it is {elector}"));
     // The library's name stands before its version.
-    let other = candidate.hello.version.as_deref().filter(|other| other.split(' ').next_back() != Some(version));
-    let version = other.map(|other| format!("{name} has version {other}, and here it is {version}"));
-    let overlaps = candidate.hello.overlap_ms.map(Duration::from_millis).zip(config.timings.overlap);
-    let overlap = overlaps
-        .filter(|(other, own)| other != own)
-        .map(|(other, own)| format!("{name} stands with --overlap {}, and here it is {}", spoken(other), spoken(own)));
+    let other = hello.version.as_deref().filter(|other| other.split(' ').next_back() != Some(version));
+    let version = other.map(|other| differ("has version", other, version));
     let own = config.once.as_ref().map_or("", |once| &*once.options);
-    let theirs = candidate.hello.once.as_deref().unwrap_or_default();
+    let theirs = hello.once.as_deref().unwrap_or_default();
     // An earlier version does not say it.
     let once = (theirs != own && version.is_none()).then(|| {
         let [theirs, own] = [theirs, own].map(with_options_of_once);
-        format!("{name} stands {theirs}, and here it is {own}: the job may run more than once")
+        differ("stands", &theirs, &own) + ": the job may run more than once"
     });
-    let refused = candidate.hello.group_refuses.as_deref();
+    let refused = hello.group_refuses.as_deref();
     let refused = refused.map(|words| format!("{name} has no precedence: the group refuses it ({words})"));
     let refused = refused.map(|text| (text, Some("neli-run doctor before its line, on its machine")));
-    [elector, overlap, version, once].into_iter().flatten().map(|text| (text, Some(SAME))).chain(refused).collect()
+    let same = [elector, overlap, version, once].into_iter().flatten().map(|text| (text, Some(SAME)));
+    roles.map(|text| (text, None)).into_iter().chain(same).chain(refused).collect()
 }
 
 /// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read as soon as it is written.
@@ -249,10 +224,11 @@ fn elsewhere(config: &Config, access: &Access, timeout: Duration, findings: &mut
         Err(why) => return findings.skipped(check, format!("unknown: {why}")),
     };
     let mut is_found = false;
-    for (topic, group) in topics.topics().map(|(topic, read)| (topic, Group::of(name, read))) {
-        let candidates = group.candidates();
+    for (topic, read) in topics.topics() {
+        let elections = of_group(name, read);
+        let candidates = candidates(&elections);
         let mut names: BTreeSet<&str> = candidates.values().map(|(candidate, _)| candidate.shown()).collect();
-        names.extend(group.leaders().map(Leader::shown));
+        names.extend(leaders(&elections).map(Leader::shown));
         if names.is_empty() {
             continue;
         }

@@ -1,5 +1,7 @@
 //! The findings, one line each, for users and for programs; and the commands that fix them, for a shell with Kafka's own tools.
 
+use std::fmt::Display;
+
 use neli_kafka::{Client, NewTopic};
 use neli_proto::leadership::ReadAt;
 use serde::Serialize;
@@ -55,7 +57,22 @@ impl Findings {
         self.add(CheckOutcome::Fail, check, text.as_ref(), fix);
     }
 
-    fn add(&mut self, outcome: CheckOutcome, check: &'static str, text: &str, fix: Option<String>) {
+    /// Adds whether the item is correct; if not, why, which has this outcome, and its fix.
+    pub(super) fn check(
+        &mut self,
+        check: &'static str,
+        found: Result<&str, impl Display>,
+        otherwise: CheckOutcome,
+        fix: Option<&str>,
+    ) {
+        match found {
+            Ok(right) => self.ok(check, right),
+            Err(wrong) => self.add(otherwise, check, &wrong.to_string(), fix.map(str::to_owned)),
+        }
+    }
+
+    /// Adds a finding with this outcome.
+    pub(super) fn add(&mut self, outcome: CheckOutcome, check: &'static str, text: &str, fix: Option<String>) {
         let fix = fix.map(|fix| one_line(&fix));
         self.0.push(Finding { outcome, check, text: one_line(text), fix });
     }
@@ -90,31 +107,20 @@ impl Findings {
     /// One line per finding, with its fix below; wrapped to a narrower terminal.
     pub(super) fn text(&self, style: Style) -> String {
         let checks = self.0.iter().map(|finding| finding.check.len()).max().unwrap_or_default();
-        let width = style.columns.unwrap_or(usize::MAX);
-        let indent = if width < NARROW { 2 } else { OUTCOME + checks + 2 };
-        let mut page = String::new();
-        for Finding { outcome, check, text, fix } in &self.0 {
+        let (indent, width) = (OUTCOME + checks + 2, style.width());
+        let lines = self.0.iter().map(|Finding { outcome, check, text, fix }| {
             let (word, tone) = outcome.shown();
             let painted = tone.map_or_else(|| word.to_owned(), |tone| style.paint(tone, word));
             let head = format!("{painted}{:gap$}{check:checks$}  ", "", gap = OUTCOME - word.len());
-            let mut begin = head.as_str();
-            if width < NARROW {
-                page += std::mem::take(&mut begin).trim_end();
-                page.push('\n');
-            }
-            let fix = fix.iter().map(|fix| format!("fix: {fix}"));
-            for text in std::iter::once(text.clone()).chain(fix) {
-                page += &hanging(std::mem::take(&mut begin), indent, &text, width);
-            }
-        }
-        page
+            let fix = fix.iter().map(|fix| hanging("", indent, &format!("fix: {fix}"), width));
+            hanging(&head, indent, text, width) + &fix.collect::<String>()
+        });
+        lines.collect()
     }
 }
 
 /// The width of an outcome and the spaces behind it.
 const OUTCOME: usize = 6;
-/// On a narrower terminal each text begins on a line of its own.
-const NARROW: usize = 60;
 
 impl CheckOutcome {
     const fn shown(self) -> (&'static str, Option<Tone>) {

@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use neli_kafka::embedded::BrokerFinder;
-use neli_kafka::{Access, Brokers, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT, Unreachable};
+use neli_kafka::{Access, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT, Unreachable};
 use neli_proto::assumptions;
 use neli_proto::candidate::{Elector, Patience, Timings};
 
+use super::findings::CheckOutcome::{Fail, Warn};
 use super::findings::{Findings, Fixes};
 use super::topic::Look;
 use super::{candidates, topic_of_facts};
 use crate::command::look::access_of;
 use crate::command::wording::counted;
 use crate::config::{Config, EMBEDDED_BY_ADDRESS};
-use crate::exit::line_of;
 use crate::text::spoken;
 
 /// The assignor of neli-run's members of a consumer group.
@@ -29,11 +29,8 @@ const MOST_MEMBERS: &str = "group.max.size";
 
 /// Checks Kafka.
 pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Findings) {
-    let access = match (access_of(&config.client), &config.client.brokers) {
-        (Ok(access), _) => Access { refuses_embedded: Some(EMBEDDED_BY_ADDRESS), ..access },
-        (Err(_), Brokers::Embedded) => return without_embedded_broker(findings),
-        (Err(refusal), Brokers::At(_)) => return findings.fail("brokers", line_of(&refusal), None),
-    };
+    let Ok(access) = access_of(&config.client) else { return without_embedded_broker(findings) };
+    let access = Access { refuses_embedded: Some(EMBEDDED_BY_ADDRESS), ..access };
     let topic = Some(&*config.elections.topic).filter(|topic| !topic.is_empty());
     let mut examination = match Examination::start(&access, topic, timeout) {
         Ok(examination) => examination,
@@ -71,6 +68,7 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
     candidates::examine(config, &access, timeout, findings);
 }
 
+/// With `--embedded` alone there may be no address.
 fn without_embedded_broker(findings: &mut Findings) {
     let left = BrokerFinder::of_user().and_then(|finder| finder.directory.holder());
     if let Ok(Some(left)) = left {
@@ -181,12 +179,12 @@ fn outlive_broker(
 
 /// Reports why the group would refuse a candidate, and what that means. With `--patience never` it `claims_nothing`.
 fn refused(claims_nothing: bool, check: &'static str, why: &str, fix: Option<String>, findings: &mut Findings) {
-    if claims_nothing {
-        findings.fail(check, format!("{why}; a candidate here claims nothing (--patience never)"), fix);
+    let (outcome, then) = if claims_nothing {
+        (Fail, "claims nothing (--patience never)")
     } else {
-        let text = format!("{why}; a candidate here has no precedence, and leads as with --elect log");
-        findings.warn(check, text, fix);
-    }
+        (Warn, "has no precedence, and leads as with --elect log")
+    };
+    findings.add(outcome, check, &format!("{why}; a candidate here {then}"), fix);
 }
 
 /// What a join of the group would meet.
@@ -199,27 +197,22 @@ fn group(
     findings: &mut Findings,
 ) {
     let name = &config.elections.group;
-    let allow = || Some(fixes.allow(&["Read"], ("--group", name)));
-    let description = match examination.group(name) {
-        Ok(description) => description,
-        Err(NotAnswered::Forbidden) => {
-            let why = format!(
-                "group \"{name}\": this user has no right to DESCRIBE it; allow READ, which implies it, or use --elect log"
-            );
-            return refused(claims_nothing, "group", &why, allow(), findings);
-        }
+    let lacks = |right: &str| {
+        let allow = fixes.allow(&["Read"], ("--group", name));
+        (format!("this user has no right to {right}, or use --elect log"), Some(allow))
+    };
+    let (why, fix) = match examination.group(name) {
+        Err(NotAnswered::Forbidden) => lacks("DESCRIBE it; allow READ, which implies it"),
         Err(NotAnswered::Other(why)) => {
             return findings.warn("group", format!("group \"{name}\": unknown ({why})"), None);
         }
+        Ok(group) if group.rights.is_some_and(|rights| !rights.read) => lacks("READ it; allow READ on it"),
+        Ok(group) => match join(group.members, &group.assignor, most_members) {
+            Ok(members) => return findings.ok("group", format!("group \"{name}\": {members}; this user may join it")),
+            Err(why) => (why, None),
+        },
     };
-    if description.rights.is_some_and(|rights| !rights.read) {
-        let why = format!("group \"{name}\": this user has no right to READ it; allow READ on it, or use --elect log");
-        return refused(claims_nothing, "group", &why, allow(), findings);
-    }
-    match join(description.members, &description.assignor, most_members) {
-        Ok(members) => findings.ok("group", format!("group \"{name}\": {members}; this user may join it")),
-        Err(why) => refused(claims_nothing, "group", &format!("group \"{name}\": {why}"), None, findings),
-    }
+    refused(claims_nothing, "group", &format!("group \"{name}\": {why}"), fix, findings);
 }
 
 /// The number of a group's members; or why it would refuse another one. While the group rebalances, its assignor is unknown.
@@ -246,21 +239,17 @@ fn group_session(
     claims_nothing: bool,
     findings: &mut Findings,
 ) {
-    let ms = |duration: Duration| duration.as_millis();
-    let why =
-        |setting: &str, bound: Duration| format!("{SESSION_TIMEOUT}={} is refused: {setting}={}", ms(own), ms(bound));
-    let fix = |bound: Duration| Some(format!("-X {SESSION_TIMEOUT}={}", ms(bound)));
-    match bounds {
-        (Some(shortest), _) if own < shortest => {
-            let why = why(SHORTEST_SESSION, shortest);
-            refused(claims_nothing, "group-session", &why, fix(shortest), findings);
-        }
-        (_, Some(longest)) if own > longest => {
-            let why = why(LONGEST_SESSION, longest);
-            refused(claims_nothing, "group-session", &why, fix(longest), findings);
-        }
-        (None, None) => {}
-        _ => findings.ok("group-session", format!("{SESSION_TIMEOUT}={} is taken", ms(own))),
+    let (own_ms, (shortest, longest)) = (own.as_millis(), bounds);
+    let refuses = [
+        (SHORTEST_SESSION, shortest.filter(|shortest| own < *shortest)),
+        (LONGEST_SESSION, longest.filter(|longest| own > *longest)),
+    ];
+    if let Some((setting, bound)) = refuses.into_iter().find_map(|(setting, bound)| Some((setting, bound?.as_millis())))
+    {
+        let why = format!("{SESSION_TIMEOUT}={own_ms} is refused: {setting}={bound}");
+        refused(claims_nothing, "group-session", &why, Some(format!("-X {SESSION_TIMEOUT}={bound}")), findings);
+    } else if bounds != (None, None) {
+        findings.ok("group-session", format!("{SESSION_TIMEOUT}={own_ms} is taken"));
     }
 }
 

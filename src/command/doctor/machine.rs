@@ -1,8 +1,7 @@
 //! Checks this machine and the rights of this process, by the same functions as a candidate's start; and the rate of its clock, on which
 //! leases depend.
 
-use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{io, thread};
 
@@ -11,6 +10,7 @@ use neli_proto::assumptions::{ClockReading, Rate};
 use nix::unistd::Pid;
 use tokio::runtime::Builder;
 
+use super::findings::CheckOutcome::{Fail, Warn};
 use super::findings::Findings;
 use crate::config::{Config, Listen};
 use crate::exit::line_of;
@@ -32,24 +32,24 @@ pub(super) fn examine(config: &Config, command: Option<anyhow::Result<()>>, find
     let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
     let inherited = descriptors::open().map_or(0, |inherited| inherited.len());
     let more_files = open_files_of_http + limits::open_files_of_inherited(inherited);
-    let limits = [
+    let refused = refused_calls();
+    // If no thread can be started at all, no limit is the reason.
+    let has_thread = refused.iter().all(|(call, _)| *call != THREAD);
+    let mut has_enough = has_thread;
+    for (check, found, ok, fix) in [
         ("open-files", limits::open_files(more_files), "enough files may be open", "ulimit -n 1024; LimitNOFILE=1024"),
         ("threads", limits::threads(), "enough threads can be made", "ulimit -u 1024; LimitNPROC=, TasksMax="),
         ("address-space", limits::address_space(), "enough of it may be used", "ulimit -v unlimited; LimitAS=infinity"),
-    ];
-    let refused = refused_calls();
-    let has_enough =
-        limits.iter().all(|(_, found, ..)| found.is_ok()) && !refused.iter().any(|(call, _)| *call == THREAD);
-    for (check, found, ok, fix) in limits {
-        // If no thread can be started at all, no limit is the reason.
-        if check != "threads" || !refused.iter().any(|(call, _)| *call == THREAD) {
-            needed(check, found, ok, Some(fix), findings);
+    ] {
+        has_enough &= found.is_ok();
+        if has_thread || check != "threads" {
+            findings.check(check, found.map(|()| ok), Fail, Some(fix));
         }
     }
     // A guard and a job are started, and a child to examine the control group. If this fails, their status may be lost.
     let _ = signals::keep_status_of_children();
     start(&refused, findings);
-    needed("proc", procfs::validate(), "/proc shows all of a job's processes", None, findings);
+    findings.check("proc", procfs::validate().map(|()| "/proc shows all of a job's processes"), Fail, None);
     pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
     group(Cgroup::make().inspect(Cgroup::remove).is_ok(), cgroup::kills_without_one(), findings);
     limit(limits::memory(), findings);
@@ -58,23 +58,15 @@ pub(super) fn examine(config: &Config, command: Option<anyhow::Result<()>>, find
         listen(address, findings);
     }
     if log.file.is_some() {
-        let checked = log::check_file(log).map_err(|error| line_of(&error));
-        needed("log-file", checked, "the log's file can be opened", None, findings);
+        let checked = log::check_file(log).map(|()| "the log's file can be opened");
+        findings.check("log-file", checked.map_err(|error| line_of(&error)), Fail, None);
     }
     if let Some(found) = command {
-        let found = found.map_err(|refusal| line_of(&refusal));
+        let found = found.map(|()| "COMMAND is found and can be run").map_err(|refusal| line_of(&refusal));
         let fix = "install it, or give its path after --; chmod +x lets it be run";
-        needed("command", found, "COMMAND is found and can be run", Some(fix), findings);
+        findings.check("command", found, Fail, Some(fix));
     }
     has_enough
-}
-
-/// Adds a requirement without which no candidate starts.
-fn needed(check: &'static str, found: Result<(), impl Display>, ok: &str, fix: Option<&str>, findings: &mut Findings) {
-    match found {
-        Ok(()) => findings.ok(check, ok),
-        Err(error) => findings.fail(check, error.to_string(), fix.map(str::to_owned)),
-    }
 }
 
 /// Whether the address of `--listen` can be bound. A candidate with these options may run here already, and has it then.
@@ -84,18 +76,13 @@ fn listen(address: &Listen, findings: &mut Findings) {
         let error = error.root_cause().downcast_ref::<io::Error>();
         error.is_some_and(|error| error.kind() == io::ErrorKind::AddrInUse)
     };
-    match bound {
-        Err(error) if in_use(&error) => {
-            let why = line_of(&error);
-            findings.warn(
-                "listen",
-                format!("{why}, perhaps by the candidate with these options; no other starts beside it"),
-                None,
-            );
-        }
-        bound => needed("listen", bound.map_err(|error| line_of(&error)), "the address can be bound", None, findings),
-    }
+    let is_in_use = bound.as_ref().is_err_and(in_use);
+    let (otherwise, perhaps) = if is_in_use { (Warn, IN_USE) } else { (Fail, "") };
+    let found = bound.map(|()| "the address can be bound").map_err(|error| line_of(&error) + perhaps);
+    findings.check("listen", found, otherwise, None);
 }
+
+const IN_USE: &str = ", perhaps by the candidate with these options; no other starts beside it";
 
 /// The call that starts a thread.
 const THREAD: &str = if cfg!(target_env = "gnu") { "clone3" } else { "clone" };
@@ -124,18 +111,14 @@ fn start(refused: &[(&'static str, io::Error)], findings: &mut Findings) {
     }
     if refused.is_empty() {
         findings.ok("system-calls", "those of a candidate's start are allowed");
-        needed("guard", guard::trial(), "a guard starts, and a job below it", None, findings);
+        findings.check("guard", guard::trial().map(|()| "a guard starts, and a job below it"), Fail, None);
     }
 }
 
 fn lock(can_be_locked: bool, findings: &mut Findings) {
-    if can_be_locked {
-        findings.ok("memory-lock", "the guard's memory can be kept from being swapped out");
-    } else {
-        let text = "the guard may not lock its memory: if its memory must be read back from a disk, it kills too \
-            late";
-        findings.warn("memory-lock", text, Some("ulimit -l unlimited; LimitMEMLOCK=infinity".to_owned()));
-    }
+    let locked = can_be_locked.then_some("the guard's memory can be kept from being swapped out");
+    let not = "the guard may not lock its memory: if its memory must be read back from a disk, it kills too late";
+    findings.check("memory-lock", locked.ok_or(not), Warn, Some("ulimit -l unlimited; LimitMEMLOCK=infinity"));
 }
 
 /// The guard's priority, and a processor quota that may delay it without that priority.
@@ -145,20 +128,15 @@ fn schedule(config: &Config, findings: &mut Findings) {
         Ok(priority) => priority.guard_is_real_time,
         Err(error) => return findings.fail("real-time", error.to_string(), None),
     };
-    let file = quota.as_ref().map(|(file, _)| file.display().to_string()).unwrap_or_default();
     if is_real_time {
         findings.ok("real-time", "the guard may schedule in real time");
-        let quota = if quota.is_some() {
-            format!("a CPU quota ({file}) that does not hold up the guard")
-        } else {
-            NO_QUOTA.into()
-        };
-        return findings.ok("cpu-quota", quota);
+        let shown =
+            |(file, _): (PathBuf, _)| format!("a CPU quota ({}) that does not hold up the guard", file.display());
+        return findings.ok("cpu-quota", quota.map_or_else(|| NO_QUOTA.to_owned(), shown));
     }
-    let timings = &config.timings;
-    let (margin, warning, refusal) = match config.with_wider_kill_margin(quota.as_ref()) {
-        Ok((timings, warning)) => (timings.kill_margin, warning, None),
-        Err(refusal) => (timings.kill_margin, None, Some(line_of(&refusal))),
+    let (margin, warning, outcome) = match config.with_wider_kill_margin(quota.as_ref()) {
+        Ok((timings, warning)) => (timings.kill_margin, warning, Warn),
+        Err(refusal) => (config.timings.kill_margin, Some(line_of(&refusal)), Fail),
     };
     let (of_lease, of_quota) = if quota.is_some() { (None, warning) } else { (warning, None) };
     let text = of_lease.unwrap_or_else(|| {
@@ -166,24 +144,20 @@ fn schedule(config: &Config, findings: &mut Findings) {
         format!("the guard may not schedule in real time: held up for longer than {margin}, it kills the job too late")
     });
     findings.warn("real-time", text, Some("ulimit -r 2; LimitRTPRIO=2; CAP_SYS_NICE for a container".to_owned()));
-    let no_quota = Some(format!("no quota in {file}, or real-time scheduling"));
-    match (refusal, of_quota) {
-        (Some(refusal), _) => findings.fail("cpu-quota", refusal, no_quota),
-        (None, Some(warning)) => findings.warn("cpu-quota", warning, no_quota),
-        (None, None) => findings.ok("cpu-quota", NO_QUOTA),
+    match quota.zip(of_quota) {
+        None => findings.ok("cpu-quota", NO_QUOTA),
+        Some(((file, _), text)) => {
+            let fix = format!("no quota in {}, or real-time scheduling", file.display());
+            findings.add(outcome, "cpu-quota", &text, Some(fix));
+        }
     }
 }
 
 const NO_QUOTA: &str = "no CPU quota";
 
 fn pidfd(opened: io::Result<()>, findings: &mut Findings) {
-    match opened {
-        Ok(()) => findings.ok("pidfd", "processes can be held by descriptors"),
-        Err(error) => {
-            let why = reason(&error);
-            findings.warn("pidfd", format!("no descriptors of processes ({why}): Linux 5.3 has them"), None);
-        }
-    }
+    let why = |error| format!("no descriptors of processes ({}): Linux 5.3 has them", reason(&error));
+    findings.check("pidfd", opened.map(|()| "processes can be held by descriptors").map_err(why), Warn, None);
 }
 
 /// Whether the job gets its own control group. `why_without`: why all of it can be killed without one.
@@ -250,17 +224,12 @@ fn tell(rate: Rate, source: &str, findings: &mut Findings) {
         Rate::Unknown => {
             findings.skipped(CLOCK_CHECK, "unknown: this process was held up while it looked at the clocks");
         }
-        Rate::Beyond(ppm) => {
-            let text = format!("{}; two jobs may run at once: leases need rates within 1 % of each other", runs(ppm));
-            findings.fail(CLOCK_CHECK, text, Some(FIX.to_owned()));
-        }
-        Rate::Off(ppm) => {
-            let text = format!(
-                "{}; two jobs may run at once if another clock is off by as much in the other direction: leases \
-                 need rates within 1 % of each other",
-                runs(ppm)
-            );
-            findings.warn(CLOCK_CHECK, text, Some(FIX.to_owned()));
+        Rate::Beyond(ppm) | Rate::Off(ppm) => {
+            let is_beyond = matches!(rate, Rate::Beyond(_));
+            let unless = if is_beyond { "" } else { " if another clock is off by as much in the other direction" };
+            let text =
+                format!("{}; two jobs may run at once{unless}: leases need rates within 1 % of each other", runs(ppm));
+            findings.add(if is_beyond { Fail } else { Warn }, CLOCK_CHECK, &text, Some(FIX.to_owned()));
         }
         Rate::Near(_) if INTERRUPTS.contains(&source) => {
             let text = format!(
@@ -297,14 +266,13 @@ mod tests {
     #[test]
     fn a_missing_requirement_of_a_candidate_fails_with_its_fix() {
         for check in ["threads", "address-space", "proc"] {
-            let refused: Result<(), &str> = Err("too little of it");
-            let text = page_of(|findings| needed(check, refused, "enough", Some("ulimit"), findings));
+            let text = page_of(|findings| findings.check(check, Err("too little of it"), Fail, Some("ulimit")));
             assert!(
                 text.starts_with(&format!("FAIL  {check}  too little of it\n")) && text.contains("ulimit"),
                 "{text}"
             );
         }
-        assert_eq!(page_of(|findings| needed("proc", Ok::<_, &str>(()), "fine", None, findings)), "ok    proc  fine\n");
+        assert_eq!(page_of(|findings| findings.check("proc", Ok::<_, &str>("fine"), Fail, None)), "ok    proc  fine\n");
     }
 
     #[test]
