@@ -1,13 +1,14 @@
 //! `status`: the leader of an election, or why there is none and until when; and the standbys. Of a group with several roles: a table of them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
-use neli_proto::journal::{EarlierJob, View};
-use neli_proto::leadership::{Job, Leader, Leadership, ReadAt};
+use neli_proto::journal::{EarlierJob, Journal, Origin, View};
+use neli_proto::leadership::{Job, Leader, Leadership, ReadAt, Unknown};
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{KnownCandidate, NoRoom, Standby};
+use neli_proto::observer::{Election, KnownCandidate, NoRoom, Standby};
 use neli_proto::record::{JobState, Offset};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use crate::cli::validate::validate_key;
 use crate::command::facts::{LastRun, are_recorded, last_run};
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
-use crate::command::reading::{self, FoundElections, Observation, Seen, read_at, warn_of_clock};
+use crate::command::reading::{self, FoundElections, Observation, Seen, in_topic, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, led_of, named, with_room};
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence, state};
@@ -52,7 +53,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 pub(super) fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
     match reading::run(show(look, is_live)) {
         Err(error) if error.is::<NoAnswer>() && look.json => {
-            output::print(&line(&look.election, read_at(), Some(&error.to_string()), None))?;
+            output::print(&unread(&look.election, &error.to_string()))?;
             Ok(UNKNOWN)
         }
         Err(error) if error.is::<NoAnswer>() => Err(error.context("can't tell who leads")),
@@ -94,8 +95,11 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
         let shown: Vec<Snapshot<'_>> = snapshots.collect();
         if !is_live {
             // It shows the records up to the end, even if Kafka does not answer any more.
-            let text =
-                if look.json { shown.iter().map(Snapshot::json).collect() } else { page(&shown, usize::MAX, false) };
+            let text = if look.json {
+                shown.iter().map(|one| one.json(None)).collect()
+            } else {
+                page(&shown, usize::MAX, false)
+            };
             warn_of_clock(observation.seen().map(|seen| seen.read.observer()));
             // The exit status names the state even if stdout is not read.
             output::print(&text)?;
@@ -143,8 +147,7 @@ fn live_page(all: &[Snapshot<'_>], observation: &Observation) -> String {
         let name = if let [one] = all { named(one.seen.election) } else { group(all).to_owned() };
         return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
     }
-    let width = style.columns.unwrap_or(usize::MAX);
-    let line = |(ms, event): &(u64, String)| wrapped(&one_line(&format!("{} {event}", date(*ms))), width);
+    let line = |(ms, event): &(u64, String)| wrapped(&one_line(&format!("{} {event}", date(*ms))), style.width());
     let changes: Vec<String> = observation.changes.iter().flat_map(line).collect();
     let standbys = if let [one] = all { one.standbys.len() } else { 0 };
     with_changes(output::rows().unwrap_or(usize::MAX), &changes, standbys, |most| page(all, most, true))
@@ -201,9 +204,76 @@ impl Snapshot<'_> {
         }
     }
 
-    fn json(&self) -> String {
-        let is_led = matches!(self.leadership, Leadership::Led { .. });
-        line(self.seen.election, self.at, Some(&*self.sentence()).filter(|_| !is_led), Some(self))
+    /// `--json`: the line; `why` nothing is known, if so.
+    fn json(&self, why: Option<&str>) -> String {
+        let Self { seen, at, leadership, last_run, .. } = *self;
+        let (id, observer) = (seen.election, seen.observer());
+        let why = why.map(str::to_owned).or_else(|| (!leadership.is_led()).then(|| self.sentence()));
+        let in_future = |left| at.wall_ms.saturating_add(millis(left));
+        // Those that stand by may have to wait longer than a candidate that starts.
+        let wait = claimable::least_wait(observer, &self.standbys, at);
+        let later = wait.filter(|wait| !wait.is_zero()).map(in_future);
+        let (claimable_since, lease_left, released) = match leadership {
+            Leadership::Led { left, .. } => (None, left, None),
+            Leadership::Overdue { left, claimable_in, .. } => (Some(in_future(claimable_in)), left, None),
+            Leadership::Silent { claimable_since, claimable_in, .. } => {
+                let since = in_future(claimable_in).saturating_sub(millis(claimable_since));
+                (later.max(Some(since)), Duration::ZERO, None)
+            }
+            Leadership::Released { release: of, .. } => {
+                let earlier_job = observer.earlier_job(at).map(|(_, left)| in_future(left));
+                let since = earlier_job.unwrap_or_else(|| of.received.at_ms(at));
+                (later.max(Some(since)), Duration::ZERO, Some(release(of, at)))
+            }
+            // In a topic that was made again those that stand by wait.
+            Leadership::NeverLed => (later, Duration::ZERO, None),
+            Leadership::Forgotten | Leadership::Unknown(_) => (None, Duration::ZERO, None),
+        };
+        let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
+        let line = joined([
+            election(at.wall_ms, id),
+            json!({
+                "topic": id.topic,
+                "partition": id.partition,
+                "state": state(leadership),
+                "why": why,
+                "claimable_since": claimable_since.map(timestamp),
+                "leader": leadership.leader().map(|leader| self.leader_part(leader, lease_left)),
+                "release": released,
+                "ended": observer.ended().map(|of| ended(of, at)),
+                "earlier_job": earlier_job(observer.journal().earlier_job()),
+                "last_run": last_run.map(|run| run.json(leadership)),
+                "runs": last_run.map(|run| runs(&run.runs, next_windows.first().copied())),
+                "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
+                "void_claims": observer.void_claims().map_or(0, |claims| claims.count),
+                "standbys": standbys(observer, at),
+            }),
+        ]);
+        text::json(&line) + "\n"
+    }
+
+    fn leader_part(&self, leader: &Leader, lease_left: Duration) -> Value {
+        let (observer, at) = (self.seen.observer(), self.at);
+        let resign = leader.resign.as_ref();
+        json!({
+            "name": leader.name,
+            "member": member(leader.member.as_ref()),
+            "term": leader.term,
+            "since": leader.claimed_ms.map(timestamp),
+            "lease_ms": millis(leader.lease),
+            "lease_left_ms": millis(lease_left),
+            "heartbeat_age_ms": millis(observer.age(leader.last_record, at)),
+            "age_by": if leader.last_record.is_aged_by_timestamp() { "timestamp" } else { "receipt" },
+            "job": leader.job.map(|job| json!({
+                "state": job.state.name(),
+                "for_ms": self.in_state(job, leader).map(millis),
+                "pid": job.pid,
+                "attempt": job.attempt,
+            })),
+            "resign_asked_by": resign.map(|resign| resign.by.as_deref().unwrap_or("somebody")),
+            "resign_reason": resign.and_then(|resign| resign.reason.as_deref()),
+            "hello": leaders_hello(observer, at),
+        })
     }
 
     /// The leader, or why there is none.
@@ -215,37 +285,36 @@ impl Snapshot<'_> {
     fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
         let sentence = self.sentence();
         let mut page = Page::new(self.status().1, &format!("{}: {sentence}", named(self.seen.election)));
-        let (observer, has_no_room, at) = (self.seen.observer(), self.no_room.is_some(), self.at);
-        let of = (observer, self.leadership);
-        let claimable = |page: &mut Page| claimable::rows(page, of, &self.standbys, has_no_room, at);
-        match self.leadership {
-            Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } => {
-                claimable(&mut page);
-                page.row("term", &self.term(leader));
-                page.row("job", &self.job(leader));
-                let bar = if has_bar { style.bar(left, leader.lease) } else { String::new() };
-                let lease = spoken(leader.lease);
-                page.row(
-                    "lease",
-                    &format!("{bar}{lease}, {} left at most; last heartbeat {} ago", span(left), span(age)),
-                );
-                if let Some(resign) = &leader.resign {
-                    page.row("resign", &format!("it was asked to stand down {}", asked_by(resign)));
-                }
-            }
-            Leadership::Silent { leader, .. } => {
-                claimable(&mut page);
-                page.row("term", &self.term(leader));
-                page.row("job", "dead, or killed by its guard when the lease ended");
-            }
-            Leadership::NeverLed if !self.seen.observer().has_read_anything() && !self.seen.other_groups.is_empty() => {
-                page.row("groups", &format!("this topic has {}", groups(self.seen.other_groups)));
-            }
-            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Unknown(_) => {
-                claimable(&mut page);
+        let (observer, other_groups, at) = (self.seen.observer(), self.seen.other_groups, self.at);
+        if !observer.has_read_anything() && !other_groups.is_empty() {
+            page.row("groups", &format!("this topic has {}", groups(other_groups)));
+        } else {
+            let has_no_room = self.no_room.is_some();
+            claimable::rows(&mut page, (observer, self.leadership), &self.standbys, has_no_room, at);
+        }
+        if let Some(leader) = self.leadership.leader() {
+            page.row("term", &self.term(leader));
+            page.row("job", &self.job(leader));
+        }
+        if let Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } = self.leadership {
+            let (bar, lease) =
+                (if has_bar { style.bar(left, leader.lease) } else { String::new() }, spoken(leader.lease));
+            let (left, age) = (span(left), span(age));
+            page.row("lease", &format!("{bar}{lease}, {left} left at most; last heartbeat {age} ago"));
+            if let Some(resign) = &leader.resign {
+                page.row("resign", &format!("it was asked to stand down {}", asked_by(resign)));
             }
         }
-        self.overlap(&mut page);
+        let journal = observer.journal();
+        if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
+            let of = name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+            let most = spoken(*lease);
+            let text = format!("the job of term {term}{of} may run beside it, for {most} after the claim at most");
+            page.row("overlap", &text);
+        }
+        if matches!(journal.view(), View::Led(term) if term.yields) {
+            page.row("overlap", "the leader is to stop; its job runs on until another has claimed");
+        }
         if let Some(run) = self.last_run {
             let is_left = run.is_interrupted(self.leadership);
             for (at, (label, text)) in run.rows(self.at.wall_ms).into_iter().enumerate() {
@@ -256,9 +325,16 @@ impl Snapshot<'_> {
             let (age, by) = (span(observer.age(ended.received, at)), asked_by(&ended.request));
             page.row("ended", &format!("{age} ago {by}; candidates that started before exit"));
         }
-        self.void_claims(&mut page);
+        if let Some(claims) = observer.void_claims() {
+            let by = claims.by.as_deref().unwrap_or("somebody");
+            let (count, age) = (claims.count, span(observer.age(claims.received, at)));
+            page.row("claims", &format!("{count} void since then, the last by {by} {age} ago"));
+        }
         self.candidates(&mut page, most);
-        self.roles(&mut page);
+        if let Some(mapping) = self.mapping {
+            let (roles, label) = (mapping.roles(), self.seen.election.label());
+            page.row("roles", &format!("{roles}; this is {label}, and --role shows another"));
+        }
         page
     }
 
@@ -271,6 +347,9 @@ impl Snapshot<'_> {
     }
 
     fn job(&self, leader: &Leader) -> String {
+        if self.leadership.is_vacant() {
+            return "dead, or killed by its guard when the lease ended".to_owned();
+        }
         let Some(job) = leader.job else { return "not started yet".to_owned() };
         let since = self.in_state(job, leader).map_or_else(String::new, |since| format!(" for {}", span(since)));
         let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
@@ -288,36 +367,9 @@ impl Snapshot<'_> {
 
     /// How long the job has been in its state: until now only if its leader is known to lead, otherwise until its last heartbeat.
     fn in_state(&self, job: Job, leader: &Leader) -> Option<Duration> {
-        let more = if self.leadership.is_led() {
-            self.seen.observer().age(leader.last_record, self.at)
-        } else {
-            Duration::ZERO
-        };
+        let age = || self.seen.observer().age(leader.last_record, self.at);
+        let more = if self.leadership.is_led() { age() } else { Duration::ZERO };
         job.since_ms.map(|since_ms| Duration::from_millis(since_ms).saturating_add(more))
-    }
-
-    /// `--overlap`: the rows about two jobs, or about a leader that waits for its successor.
-    fn overlap(&self, page: &mut Page) {
-        let journal = self.seen.observer().journal();
-        if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
-            let of = name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
-            let most = spoken(*lease);
-            page.row(
-                "overlap",
-                &format!("the job of term {term}{of} may run beside it, for {most} after the claim at most"),
-            );
-        }
-        if matches!(journal.view(), View::Led(term) if term.yields) {
-            page.row("overlap", "the leader is to stop; its job runs on until another has claimed");
-        }
-    }
-
-    fn void_claims(&self, page: &mut Page) {
-        if let Some(claims) = self.seen.observer().void_claims() {
-            let by = claims.by.as_deref().unwrap_or("somebody");
-            let (count, age) = (claims.count, span(self.seen.observer().age(claims.received, self.at)));
-            page.row("claims", &format!("{count} void since then, the last by {by} {age} ago"));
-        }
     }
 
     fn candidates(&self, page: &mut Page, most: usize) {
@@ -349,14 +401,6 @@ impl Snapshot<'_> {
             more => page.row("", &format!("and {more} more")),
         }
     }
-
-    /// The group's roles.
-    fn roles(&self, page: &mut Page) {
-        if let Some(mapping) = self.mapping {
-            let (roles, label) = (mapping.roles(), self.seen.election.label());
-            page.row("roles", &format!("{roles}; this is {label}, and --role shows another"));
-        }
-    }
 }
 
 /// The page and the last changes, on so many rows. The page shows as many of the standbys as leave the changes their room.
@@ -372,92 +416,23 @@ fn with_changes(rows: usize, changes: &[String], standbys: usize, page: impl Fn(
 
 /// Settings that may differ between candidates.
 fn describe(candidate: &KnownCandidate) -> Vec<String> {
-    let version = candidate.hello.version.as_ref().map(|version| format!("version {version}"));
-    let elector = candidate.hello.elector.as_ref().map(|elector| format!("--elect {elector}"));
-    let priority = (candidate.hello.priority > 0).then(|| format!("--priority {}", candidate.hello.priority));
+    let hello = &candidate.hello;
+    let version = hello.version.as_ref().map(|version| format!("version {version}"));
+    let elector = hello.elector.as_ref().map(|elector| format!("--elect {elector}"));
+    let priority = (hello.priority > 0).then(|| format!("--priority {}", hello.priority));
     let max_roles = candidate.max_roles().map(|most| format!("--max-roles {most}"));
-    let host = candidate.hello.host.as_ref().map(|host| format!("on {host}"));
-    let refused = candidate
-        .hello
-        .group_refuses
-        .as_ref()
-        .map(|words| format!("without precedence: the group refuses it ({words})"));
+    let host = hello.host.as_ref().map(|host| format!("on {host}"));
+    let refused = hello.group_refuses.as_ref();
+    let refused = refused.map(|words| format!("without precedence: the group refuses it ({words})"));
     [host, version, elector, refused, priority, max_roles].into_iter().flatten().collect()
 }
 
-/// `--json`: the line about an election, of which nothing is known if it could not be read.
-fn line(id: &ElectionId, at: ReadAt, why: Option<&str>, known: Option<&Snapshot<'_>>) -> String {
-    let in_future = |left| at.wall_ms.saturating_add(millis(left));
-    // Those that stand by may have to wait longer than a candidate that starts.
-    let wait = known.and_then(|known| claimable::least_wait(known.seen.observer(), &known.standbys, at));
-    let later = wait.filter(|wait| !wait.is_zero()).map(in_future);
-    let leader = |leader, age, left| known.map(|snapshot| leader_part(snapshot, leader, age, left));
-    let (claimable_since, leader, released) = match known.map(|snapshot| snapshot.leadership) {
-        Some(Leadership::Led { leader: of, age, left }) => (None, leader(of, age, left), None),
-        Some(Leadership::Overdue { leader: of, age, left, claimable_in }) => {
-            (Some(in_future(claimable_in)), leader(of, age, left), None)
-        }
-        Some(Leadership::Silent { leader: of, claimable_since, claimable_in, .. }) => {
-            let since = in_future(claimable_in).saturating_sub(millis(claimable_since));
-            let age = known.map(|snapshot| snapshot.seen.observer().age(of.last_record, at)).unwrap_or_default();
-            (later.max(Some(since)), leader(of, age, Duration::ZERO), None)
-        }
-        Some(Leadership::Released { release: of, .. }) => {
-            let earlier_job = known.and_then(|snapshot| snapshot.seen.observer().earlier_job(at));
-            let since = earlier_job.map_or_else(|| of.received.at_ms(at), |(_, left)| in_future(left));
-            (later.max(Some(since)), None, Some(release(of, at)))
-        }
-        // In a topic that was made again those that stand by wait.
-        Some(Leadership::NeverLed) => (later, None, None),
-        Some(Leadership::Forgotten | Leadership::Unknown(_)) | None => (None, None, None),
-    };
-    let observer = known.map(|snapshot| snapshot.seen.observer());
-    let last_run = known.and_then(|snapshot| snapshot.last_run);
-    let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
-    let line = joined([
-        election(at.wall_ms, id),
-        json!({
-            "topic": id.topic,
-            "partition": id.partition,
-            "state": known.map_or("unknown", |snapshot| state(snapshot.leadership)),
-            "why": why,
-            "claimable_since": claimable_since.map(timestamp),
-            "leader": leader,
-            "release": released,
-            "ended": observer.and_then(|observer| observer.ended()).map(|of| ended(of, at)),
-            "earlier_job": observer.and_then(|observer| earlier_job(observer.journal().earlier_job())),
-            "last_run": known.and_then(|snapshot| Some(snapshot.last_run?.json(snapshot.leadership))),
-            "runs": last_run.map(|of| runs(&of.runs, next_windows.first().copied())),
-            "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
-            "void_claims": observer.and_then(|observer| observer.void_claims()).map_or(0, |claims| claims.count),
-            "standbys": observer.map(|observer| standbys(observer, at)).unwrap_or_default(),
-        }),
-    ]);
-    text::json(&line) + "\n"
-}
-
-fn leader_part(snapshot: &Snapshot<'_>, leader: &Leader, age: Duration, left: Duration) -> Value {
-    let (observer, at) = (snapshot.seen.observer(), snapshot.at);
-    let resign = leader.resign.as_ref();
-    json!({
-        "name": leader.name,
-        "member": member(leader.member.as_ref()),
-        "term": leader.term,
-        "since": leader.claimed_ms.map(timestamp),
-        "lease_ms": millis(leader.lease),
-        "lease_left_ms": millis(left),
-        "heartbeat_age_ms": millis(age),
-        "age_by": if leader.last_record.is_aged_by_timestamp() { "timestamp" } else { "receipt" },
-        "job": leader.job.map(|job| json!({
-            "state": job.state.name(),
-            "for_ms": snapshot.in_state(job, leader).map(millis),
-            "pid": job.pid,
-            "attempt": job.attempt,
-        })),
-        "resign_asked_by": resign.map(|resign| resign.by.as_deref().unwrap_or("somebody")),
-        "resign_reason": resign.and_then(|resign| resign.reason.as_deref()),
-        "hello": leaders_hello(observer, at),
-    })
+/// `--json`: the line about an election that could not be read, for this reason.
+fn unread(election: &ElectionId, why: &str) -> String {
+    let read = &Election::new(&in_topic(election), Journal::read_from(0, Origin::Beginning), 0, 0);
+    let seen = Seen { election, read, other_groups: &BTreeSet::new() };
+    let (at, leadership, standbys) = (read_at(), Leadership::Unknown(Unknown::NoAnswer), Vec::new());
+    Snapshot { seen, mapping: None, last_run: None, at, leadership, standbys, no_room: None }.json(Some(why))
 }
 
 fn earlier_job(job: &EarlierJob) -> Option<Value> {
@@ -482,7 +457,7 @@ mod tests {
         let observer = seen.read.observer();
         let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
         let shown = Snapshot { seen, mapping: None, last_run: None, at, leadership, standbys, no_room: None };
-        let object: Value = serde_json::from_str(&shown.json()).expect("JSON");
+        let object: Value = serde_json::from_str(&shown.json(None)).expect("JSON");
         assert_eq!(object["state"], "silent");
         assert!(object["claimable_since"].as_str() > object["ts"].as_str(), "{object}");
     }
