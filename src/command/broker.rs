@@ -30,7 +30,7 @@ use tokio::time::sleep;
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::limit;
-use crate::command::output;
+use crate::command::{output, reading};
 use crate::exit::ExitStatus;
 use crate::process::descriptors;
 use crate::process::ready::Ready;
@@ -66,8 +66,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     if let Some(left) = directory.holder().map_err(not_started)? {
         bail!("{left}");
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(not_started)?;
-    LocalSet::new().block_on(&runtime, run(&directory, idle_timeout))?;
+    reading::run(LocalSet::new().run_until(run(&directory, idle_timeout)))?;
     Ok(ExitStatus::Success)
 }
 
@@ -132,10 +131,7 @@ fn lock(directory: &BrokerDirectory) -> Result<Flock<File>> {
 
 /// Removes a file; a missing file counts as removed.
 fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    }
+    fs::remove_file(path).or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// Serves a candidate's connection until it ends: it either stays open for the candidate's life or makes one request.

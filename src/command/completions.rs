@@ -49,21 +49,20 @@ pub fn script(shell: Shell) -> String {
         // fish must offer completions even while an option still lacks its value.
         Shell::Fish => {
             let script = script.replacen("    or return\n", "    or return 0\n", 1);
-            let lines = script.lines().map(|line| {
-                let is_timezone = line.contains(" -l timezone ");
-                line.to_owned() + if is_timezone { FISH_TIMEZONES } else { "" } + "\n"
-            });
-            lines.collect::<String>() + FISH
+            with_timezones(&script, " -l timezone ", |line| line.to_owned() + FISH_TIMEZONES) + FISH
         }
-        _ => {
-            let lines = script.lines().map(|line| {
-                let is_timezone = line.starts_with("'--timezone=[");
-                let line = if is_timezone { line.replace(":_default'", ZSH_TIMEZONES) } else { line.to_owned() };
-                line + "\n"
-            });
-            lines.collect::<String>().replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1)
-        }
+        _ => with_timezones(&script, "'--timezone=[", |line| line.replace(":_default'", ZSH_TIMEZONES)).replacen(
+            "_neli-run() {\n",
+            &format!("_neli-run() {{\n{ZSH}"),
+            1,
+        ),
     }
+}
+
+/// The script with its lines about `--timezone`, which have this mark, as edited.
+fn with_timezones(script: &str, mark: &str, edited: impl Fn(&str) -> String) -> String {
+    let lines = script.lines().map(|line| if line.contains(mark) { edited(line) } else { line.to_owned() });
+    lines.map(|line| line + "\n").collect()
 }
 
 /// Makes bash skip the value of an option before it looks for a subcommand, because a value is never a subcommand.

@@ -135,18 +135,15 @@ pub(super) enum Rank {
 
 impl Rank {
     pub(super) fn of(Listed { at, found, current, .. }: Listed<'_>) -> Self {
-        if found.observer().is_dead(at) {
-            Self::Dead
-        } else if current.is_led() {
-            Self::Led
-        } else if current.is_vacant() && found.observer().is_done(at) {
-            Self::Done
-        } else if current.is_vacant() {
-            Self::Vacant
-        } else if let Leadership::Overdue { .. } = current {
-            Self::Overdue
-        } else {
-            Self::Unknown
+        match current {
+            _ if found.observer().is_dead(at) => Self::Dead,
+            _ if current.is_vacant() && found.observer().is_done(at) => Self::Done,
+            Leadership::Led { .. } => Self::Led,
+            Leadership::Overdue { .. } => Self::Overdue,
+            Leadership::Unknown(_) => Self::Unknown,
+            Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
+                Self::Vacant
+            }
         }
     }
 }

@@ -42,11 +42,12 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 pub fn page() -> std::io::Result<String> {
     let mut definition = cli::definition();
     definition.build();
+    let statuses = TABLE.iter().map(|(status, meaning)| ((*status).to_owned(), (*meaning).to_owned()));
     Ok(TEMPLATE
         .replace("@VERSION@", env!("CARGO_PKG_VERSION"))
         .replace("@OPTIONS@", options(definition.clone())?.trim_end())
         .replace("@SUBCOMMANDS@", subcommands(&definition).trim_end())
-        .replace("@EXIT_STATUS@", exit_statuses().trim_end()))
+        .replace("@EXIT_STATUS@", listed(statuses).trim_end()))
 }
 
 /// The subcommands, each of which has a page.
@@ -63,26 +64,24 @@ pub fn pages() -> impl Iterator<Item = Command> {
 ///
 /// Only errors of writing to memory, which do not happen.
 pub fn page_of(subcommand: &Command) -> std::io::Result<String> {
-    let man = man(subcommand.clone());
-    let mut sections = Vec::new();
+    let (man, mut sections) = (man(subcommand.clone()), Vec::new());
     man.render_name_section(&mut sections)?;
     man.render_synopsis_section(&mut sections)?;
     man.render_description_section(&mut sections)?;
     man.render_options_section(&mut sections)?;
+    let mut rest = Roff::new();
+    if let Some(status) = subcommand.get_after_help() {
+        rest.control("SH", ["EXIT STATUS"]);
+        rest.text([roman(status.to_string().replace('\n', " ").trim_start_matches("Exit status: "))]);
+    }
+    rest.control("SH", ["SEE ALSO"]);
+    rest.text([bold("neli-run"), roman("(1), which explains elections, exit statuses and variables")]);
     let (name, version) = (subcommand.get_name().to_uppercase(), env!("CARGO_PKG_VERSION"));
     // Every section begins with this definition. The page needs it once, so the others are removed.
     let sections = String::from_utf8_lossy(&sections).replace(APOSTROPHE, "");
-    let mut exit = Roff::new();
-    if let Some(status) = subcommand.get_after_help() {
-        exit.control("SH", ["EXIT STATUS"]);
-        exit.text([roman(status.to_string().replace('\n', " ").trim_start_matches("Exit status: "))]);
-    }
-    let mut see_also = Roff::new();
-    see_also.control("SH", ["SEE ALSO"]);
-    see_also.text([bold("neli-run"), roman("(1), which explains elections, exit statuses and variables")]);
-    let [exit, see_also] = [exit, see_also].map(|section| section.to_roff().replace(APOSTROPHE, ""));
     Ok(format!(
-        ".TH NELI-RUN-{name} 1 \"\" \"neli-run {version}\" \"User Commands\"\n{APOSTROPHE}{sections}{exit}{see_also}"
+        ".TH NELI-RUN-{name} 1 \"\" \"neli-run {version}\" \"User Commands\"\n{APOSTROPHE}{sections}{}",
+        rest.to_roff()
     ))
 }
 
@@ -107,21 +106,20 @@ fn options(command: Command) -> std::io::Result<String> {
 
 /// The subcommands. Their options and exit statuses are in their own pages.
 fn subcommands(definition: &Command) -> String {
-    let mut roff = Roff::new();
-    for subcommand in definition.get_subcommands() {
-        roff.control("TP", []);
-        roff.text([bold(format!("neli-run {}", subcommand.get_name()))]);
-        roff.text([roman(subcommand.get_about().map_or_else(String::new, |about| format!("{about}.")))]);
-    }
-    roff.to_roff().replace(APOSTROPHE, "")
+    let subcommands = definition.get_subcommands();
+    listed(subcommands.map(|subcommand| {
+        let about = subcommand.get_about().map_or_else(String::new, |about| format!("{about}."));
+        (format!("neli-run {}", subcommand.get_name()), about)
+    }))
 }
 
-fn exit_statuses() -> String {
+/// What each of these names means.
+fn listed(list: impl Iterator<Item = (String, String)>) -> String {
     let mut roff = Roff::new();
-    for (status, meaning) in TABLE {
+    for (name, meaning) in list {
         roff.control("TP", []);
-        roff.text([bold(*status)]);
-        roff.text([roman(*meaning)]);
+        roff.text([bold(name)]);
+        roff.text([roman(meaning)]);
     }
     roff.to_roff()
 }

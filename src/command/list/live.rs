@@ -112,25 +112,22 @@ impl<'a> Watch<'a> {
 
     /// Notes which topics can be told of since the last answer, and which are gone.
     fn note_topics(&mut self, at: ReadAt) {
-        let (mut fresh, mut unread, mut gone) = (Vec::new(), BTreeSet::new(), std::mem::take(&mut self.told));
-        for (name, read) in self.topics.topics() {
-            unread.extend(read.trouble(None).map(|why| format!("{why}; the others are shown")));
-            let was_told = gone.remove(name);
-            if read.is_live() {
-                self.told.insert(name.into());
-                fresh.extend((!was_told).then(|| Box::<str>::from(name)));
-            }
-        }
-        for topic in gone.iter().filter(|_| !self.is_drawn && !self.list.json) {
+        let live = self.topics.topics().filter(|(_, read)| read.is_live()).map(|(name, _)| Box::from(name)).collect();
+        let before = std::mem::replace(&mut self.told, live);
+        let is_said = !self.is_drawn && !self.list.json;
+        for topic in before.iter().filter(|topic| is_said && self.topics.topic(topic).is_none()) {
             self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
         }
+        let unread = self.topics.topics().filter_map(|(_, read)| read.trouble(None));
+        let mut unread: BTreeSet<String> = unread.map(|why| format!("{why}; the others are shown")).collect();
         unread.extend(self.awaited());
         for why in unread.difference(&self.said) {
             self.say(&format!("warning: {why}"));
         }
         self.said = unread;
         let mut current = Vec::new();
-        for (name, topic) in self.topics.topics_mut().filter(|(name, _)| fresh.iter().any(|fresh| **fresh == **name)) {
+        let is_fresh = |name: &str| self.told.contains(name) && !before.contains(name);
+        for (name, topic) in self.topics.topics_mut().filter(|(name, _)| is_fresh(name)) {
             for election in topic.elections_mut() {
                 let sentence = format!("as of now: {}", sentence(election.told(at)));
                 if self.list.has_dead || !election.observer().is_dead(at) {
@@ -242,12 +239,8 @@ impl<'a> Watch<'a> {
         let (mut table, mut unread, mut dead) = (Vec::new(), Vec::new(), 0);
         for (topic, read) in self.topics.topics() {
             if let Some(why) = read.trouble(None) {
-                unread.push(Row {
-                    rank: Rank::Unknown,
-                    name: one_line(topic),
-                    standbys: "-".to_owned(),
-                    text: one_line(why),
-                });
+                let (name, text) = (one_line(topic), one_line(why));
+                unread.push(Row { rank: Rank::Unknown, name, standbys: "-".to_owned(), text });
             }
             let elections = read.topic().elections();
             for found in elections.filter(|found| self.list.is_about(&found.place().group)) {
@@ -296,16 +289,13 @@ fn summary(rows: &[Row], unread: usize) -> (String, Tone) {
         return (led, tone);
     }
     let unread = format!("{} can't be read", counted(unread as u64, "topic"));
-    match tone {
-        _ if rows.is_empty() => (unread, Tone::Unknown),
-        Tone::Bad => (format!("{led}; {unread}"), tone),
-        Tone::Good | Tone::Unknown => (format!("{led}; {unread}"), Tone::Unknown),
-    }
+    let text = if rows.is_empty() { unread } else { format!("{led}; {unread}") };
+    (text, if tone == Tone::Bad { tone } else { Tone::Unknown })
 }
 
 /// The head, a line for each election with the most urgent ones first, and otherwise as given, how many found no room, and the last line.
 fn drawn((head, tone): (&str, Tone), mut table: Vec<Row>, last: &str, style: Style, rows: usize) -> String {
-    let width = style.columns.unwrap_or(usize::MAX);
+    let width = style.width();
     table.sort_by_key(|row| row.rank);
     let room = rows.saturating_sub(3 + last.lines().count());
     // If not all fit, one line says how many more there are.
