@@ -2,10 +2,9 @@
 //! Inside a job the lease descriptor answers, without Kafka. If the descriptor is missing or belongs to another term
 //! (some languages close it in their children), in another time namespace, and outside a job, the journal answers.
 
-use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use neli_kafka::clock;
 use neli_proto::leadership::Leadership;
 use neli_proto::record::Offset;
@@ -19,7 +18,7 @@ use crate::command::output;
 use crate::command::reading::{self, read_at};
 use crate::command::request::see;
 use crate::config::job_variables;
-use crate::exit::{ExitStatus, line_of, or_no_answer, status_of, with_status};
+use crate::exit::{ExitStatus, or_no_answer, with_status};
 use crate::guard::lease;
 use crate::process::procfs;
 use crate::report::election::sentence;
@@ -30,8 +29,6 @@ struct Assert {
     term: Offset,
     /// The number of the job's lease descriptor; `None` if the journal has to be read.
     descriptor: Option<i32>,
-    /// The job's time namespace, if it is known.
-    time_namespace: Option<OsString>,
     /// The required rest of the lease.
     min_left: Duration,
 }
@@ -55,13 +52,22 @@ struct Answer {
 /// or invalid.
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let (assert, is_json) = (&Assert::of(args)?, args.flag("json")?.is_some());
-    let look = || Look::of(args, TIMEOUT).map_err(|missing| without_descriptor(assert, missing));
-    let Answer { by, left, leads, why } = match by_descriptor(assert) {
-        Some(answer) => answer,
-        None => {
-            let no_answer = |why| Answer { by: JOURNAL, left: None, leads: None, why: Some(why) };
-            or_no_answer(by_journal(assert, &look()?), no_answer)?
-        }
+    // The author of a job does not expect a question for Kafka's address.
+    let look = || {
+        let look = Look::of(args, TIMEOUT);
+        let Some(number) = assert.descriptor else { return look };
+        look.with_context(|| {
+            format!(
+                "descriptor {number} (NELI_LEASE_FD) tells nothing here: a program on the way has closed it (in Python pass it by pass_fds), \
+                 or this process is in another time namespace than the job, whose clock may be shifted; so the journal is read"
+            )
+        })
+    };
+    let Answer { by, left, leads, why } = if let Some(answer) = by_descriptor(assert, args) {
+        answer
+    } else {
+        let no_answer = |why| Answer { by: JOURNAL, left: None, leads: None, why: Some(why) };
+        or_no_answer(by_journal(assert, &look()?), no_answer)?
     };
     let status = match leads {
         Some(true) => ExitStatus::Success,
@@ -107,8 +113,7 @@ impl Assert {
             bail!("--epoch is required outside a job: NELI_EPOCH is not set");
         };
         let min_left = args.value("min-left").map_or(Ok(Duration::ZERO), |value| duration(&value))?;
-        let time_namespace = of_job(job_variables::TIME_NAMESPACE).map(OsStr::to_owned);
-        Ok(Self { term, descriptor, time_namespace, min_left })
+        Ok(Self { term, descriptor, min_left })
     }
 }
 
@@ -138,30 +143,15 @@ impl Answer {
     }
 }
 
-/// The message for a job without the descriptor, whose author does not expect a question for Kafka's address.
-fn without_descriptor(assert: &Assert, missing: anyhow::Error) -> anyhow::Error {
-    let Some(number) = assert.descriptor else { return missing };
-    let line = format!(
-        "descriptor {number} (NELI_LEASE_FD) tells nothing here: a program on the way has closed it (in Python pass it by pass_fds), or this \
-         process is in another time namespace than the job, whose clock may be shifted; without it the journal is read, for which {}",
-        line_of(&missing)
-    );
-    with_status(status_of(&missing), line)
-}
-
 /// By the lease descriptor, if there is one for the term.
-fn by_descriptor(assert: &Assert) -> Option<Answer> {
+fn by_descriptor(assert: &Assert, args: &ParsedArgs) -> Option<Answer> {
     let (term, deadline) = lease::read(assert.descriptor?)?;
-    if term != assert.term || has_another_clock(assert) {
+    // In another time namespace than the job's the deadline can't be compared with this process's clock.
+    let namespaces = procfs::time_namespace().zip(args.raw_variable(job_variables::TIME_NAMESPACE));
+    if term != assert.term || namespaces.is_some_and(|(own, of_job)| *own != *of_job) {
         return None;
     }
     Some(Answer::left(assert, "lease", deadline.since(clock::now())))
-}
-
-/// Whether this process is in another time namespace than the job. Then the deadline can't be compared with this process's clock.
-fn has_another_clock(assert: &Assert) -> bool {
-    let own = procfs::time_namespace();
-    own.is_some() && assert.time_namespace.is_some() && own != assert.time_namespace
 }
 
 /// The source of an answer from outside.
@@ -191,6 +181,8 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,6 @@
 //! It begins only when no process of an earlier broker is left ([`BrokerDirectory::hold`]). Until then a job may run under a lease of
 //! which its empty journal says nothing.
 
-use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream as BlockingStream;
@@ -14,7 +13,7 @@ use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use neli_kafka::clock;
 use neli_kafka::embedded::BrokerDirectory;
 use neli_kafka::embedded::{BrokerFinder, BrokerInfo, Connection, Reply, Request};
@@ -58,31 +57,29 @@ const USAGE: &str = "neli-run: this user's candidates find this broker with --em
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let idle_timeout = limit(args, "idle-timeout")?;
     // It may outlive the process that started it, and must keep no pipe or lock of that one open.
-    descriptors::close_all_but(&[0, 1, 2]).map_err(not_started)?;
+    descriptors::close_all_but(&[0, 1, 2]).context(NOT_STARTED)?;
     let directory = BrokerFinder::of_user()?.directory;
     // It is held until the end of the process.
     let _lock = lock(&directory)?;
     // No other broker accepts candidates now, so none can join those that are left.
-    if let Some(left) = directory.holder().map_err(not_started)? {
+    if let Some(left) = directory.holder().context(NOT_STARTED)? {
         bail!("{left}");
     }
     reading::run(LocalSet::new().run_until(run(&directory, idle_timeout)))?;
     Ok(ExitStatus::Success)
 }
 
-/// Why no broker was started: a system call has failed, or librdkafka has refused.
-fn not_started(error: impl Display) -> anyhow::Error {
-    anyhow!("the embedded broker can't be started: {error}")
-}
+/// A system call has failed, or librdkafka has refused.
+const NOT_STARTED: &str = "the embedded broker can't be started";
 
 async fn run(directory: &BrokerDirectory, idle_timeout: Option<Duration>) -> Result<()> {
-    let broker = Connection::to_own_broker().map_err(not_started)?;
-    let (signals, sender) = BlockingStream::pair().map_err(not_started)?;
-    let signals = SignalDelivery::with_pipe(signals, sender, SignalOnly, [SIGINT, SIGTERM]).map_err(not_started)?;
-    let signal = Ready::of(signals.get_read()).map_err(not_started)?;
+    let broker = Connection::to_own_broker().context(NOT_STARTED)?;
+    let (signals, sender) = BlockingStream::pair().context(NOT_STARTED)?;
+    let signals = SignalDelivery::with_pipe(signals, sender, SignalOnly, [SIGINT, SIGTERM]).context(NOT_STARTED)?;
+    let signal = Ready::of(signals.get_read()).context(NOT_STARTED)?;
     // The process that held the lock before is dead, so its socket is unused.
-    remove(&directory.socket()).map_err(not_started)?;
-    let listener = UnixListener::bind(directory.socket()).map_err(not_started)?;
+    remove(&directory.socket()).context(NOT_STARTED)?;
+    let listener = UnixListener::bind(directory.socket()).context(NOT_STARTED)?;
     output::print(&format!("{}\n", broker.bootstrap()))?;
     // stderr may be closed; then the hint is lost.
     let _ = writeln!(io::stderr(), "{USAGE}");
@@ -91,7 +88,7 @@ async fn run(directory: &BrokerDirectory, idle_timeout: Option<Duration>) -> Res
         () = serve(listener, broker, idle_timeout) => {}
     }
     // A candidate that connects from now on is not accepted. It starts another broker, which waits for the lock.
-    remove(&directory.socket()).map_err(|error| anyhow!("the embedded broker: {error}"))
+    remove(&directory.socket()).context("the embedded broker")
 }
 
 /// Serves candidates until none has been connected for the idle timeout.
@@ -114,13 +111,13 @@ async fn serve(listener: UnixListener, broker: Connection, idle_timeout: Option<
 /// Takes the lock after the other broker has exited; fails if that broker still accepts connections.
 fn lock(directory: &BrokerDirectory) -> Result<Flock<File>> {
     let file = File::options().create(true).truncate(false).write(true).open(directory.lock());
-    let mut file = file.map_err(not_started)?;
+    let mut file = file.context(NOT_STARTED)?;
     let begun = clock::now();
     loop {
         file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),
             Err((file, Errno::EWOULDBLOCK)) => file,
-            Err((_, errno)) => return Err(not_started(io::Error::from(errno))),
+            Err((_, errno)) => return Err(io::Error::from(errno)).context(NOT_STARTED),
         };
         if BlockingStream::connect(directory.socket()).is_ok() || clock::now().since(begun) > LOCK_TIMEOUT {
             bail!("an embedded broker is running already; --embedded finds it");

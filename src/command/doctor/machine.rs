@@ -206,13 +206,10 @@ const CLOCK_CHECK: &str = "clock-rate";
 
 /// Measures again, and reports how fast the clock ran since the first measurement.
 pub(super) fn examine_clock_rate(first: &ClockReading, findings: &mut Findings) {
-    let mut last = clock::beside_hardware();
-    let left = LEAST_SPAN.saturating_sub(Duration::from_nanos(last.before.saturating_sub(first.before)));
-    if !left.is_zero() {
-        #[expect(clippy::disallowed_methods, reason = "a span that is measured, where all else took no time")]
-        thread::sleep(left);
-        last = clock::beside_hardware();
-    }
+    let spent = Duration::from_nanos(clock::beside_hardware().before.saturating_sub(first.before));
+    #[expect(clippy::disallowed_methods, reason = "a span that is measured, where all else took no time")]
+    thread::sleep(LEAST_SPAN.saturating_sub(spent));
+    let last = clock::beside_hardware();
     let source = std::fs::read_to_string(Path::new(CLOCK_SOURCE)).unwrap_or_default();
     tell(first.rate_until(&last), source.trim(), findings);
 }
