@@ -103,7 +103,9 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             warn_of_clock(observation.seen().map(|seen| seen.read.observer()));
             // The exit status names the state even if stdout is not read.
             output::print(&text)?;
-            return Ok(worst(&shown));
+            // The worst state counts.
+            let statuses = shown.iter().map(|one| one.status().0);
+            return Ok(statuses.max_by_key(|status| status.code()).unwrap_or(UNKNOWN));
         }
         output::show(&live_page(&shown, &observation))?;
         let present = observation.first().ok().map(present_run);
@@ -123,11 +125,6 @@ fn present_run(seen: Seen<'_>) -> (Option<Offset>, Option<u32>, bool) {
     let job = seen.observer().leader().and_then(|leader| leader.job);
     let is_running = job.is_some_and(|job| job.state == JobState::Running);
     (seen.observer().journal().term(), job.and_then(|job| job.attempt), is_running)
-}
-
-/// The worst of the elections' states.
-fn worst(all: &[Snapshot<'_>]) -> ExitStatus {
-    all.iter().map(|one| one.status().0).max_by_key(|status| status.code()).unwrap_or(UNKNOWN)
 }
 
 /// The page, with so many standbys at most.
@@ -229,6 +226,12 @@ impl Snapshot<'_> {
             Leadership::NeverLed => (later, Duration::ZERO, None),
             Leadership::Forgotten | Leadership::Unknown(_) => (None, Duration::ZERO, None),
         };
+        let journal = observer.journal();
+        let earlier_job = if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
+            Some(json!({ "term": term, "name": name, "lease_ms": millis(*lease) }))
+        } else {
+            None
+        };
         let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
         let line = joined([
             election(at.wall_ms, id),
@@ -241,7 +244,7 @@ impl Snapshot<'_> {
                 "leader": leadership.leader().map(|leader| self.leader_part(leader, lease_left)),
                 "release": released,
                 "ended": observer.ended().map(|of| ended(of, at)),
-                "earlier_job": earlier_job(observer.journal().earlier_job()),
+                "earlier_job": earlier_job,
                 "last_run": last_run.map(|run| run.json(leadership)),
                 "runs": last_run.map(|run| runs(&run.runs, next_windows.first().copied())),
                 "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
@@ -433,15 +436,6 @@ fn unread(election: &ElectionId, why: &str) -> String {
     let seen = Seen { election, read, other_groups: &BTreeSet::new() };
     let (at, leadership, standbys) = (read_at(), Leadership::Unknown(Unknown::NoAnswer), Vec::new());
     Snapshot { seen, mapping: None, last_run: None, at, leadership, standbys, no_room: None }.json(Some(why))
-}
-
-fn earlier_job(job: &EarlierJob) -> Option<Value> {
-    match job {
-        EarlierJob::Overlapped { term, name, lease, .. } => {
-            Some(json!({ "term": term, "name": name, "lease_ms": millis(*lease) }))
-        }
-        EarlierJob::Gone | EarlierJob::Unknown => None,
-    }
 }
 
 #[cfg(test)]
