@@ -88,21 +88,21 @@ pub(super) fn learn_release(facts: &mut Facts, key: &str, seen: Seen<'_>) {
     }
 }
 
-/// Reads the facts in this topic, or returns why they are unknown.
-pub(super) async fn read(topic: &FactsTopic, look: &Look) -> Result<Result<Facts, String>> {
+/// Reads the facts in this topic.
+///
+/// # Errors
+/// As for [`Reading::read_to_end`].
+pub(super) async fn read(topic: &FactsTopic, look: &Look) -> Result<Facts> {
     let mut facts = Facts::default();
     let handle_record = |_, record: LogRecord| {
         topic.take(&mut facts, record.key.as_deref(), record.value.as_deref());
     };
     let mut reading = Reading::of_facts(&look.access, &topic.name)?;
-    match reading.read_to_end(Limit::of_all(look.timeout), |bounds| bounds.start, handle_record).await {
-        Ok(_) => Ok(Ok(facts)),
-        Err(error) => {
-            let NoAnswer(_) = error.downcast()?;
-            let (name, within) = (&topic.name, spoken(look.timeout));
-            Ok(Err(format!("topic {name:?}: it is not read to its end within {within}; see --timeout")))
-        }
-    }
+    let read = reading.read_to_end(Limit::of_all(look.timeout), |bounds| bounds.start, handle_record).await;
+    let (name, within) = (&topic.name, spoken(look.timeout));
+    let late = format!("topic {name:?}: it is not read to its end within {within}; see --timeout");
+    read.map_err(|error| if error.is::<NoAnswer>() { NoAnswer(late).into() } else { error })?;
+    Ok(facts)
 }
 
 /// What is said of a key without a fact in an election that [runs by windows](has_windows).
@@ -111,8 +111,8 @@ pub(super) const OF_WINDOWS: &str = "nothing is recorded of such a key, and this
 
 /// Whether windows of this election are recorded.
 pub(super) async fn has_windows(election: &ElectionId, look: &Look) -> Result<bool> {
-    let windows = read(&FactsTopic::of(election, None), look).await?;
-    Ok(windows.is_ok_and(|facts| facts.done.or(facts.attempt).is_some()))
+    let facts = read(&FactsTopic::of(election, None), look).await?;
+    Ok(facts.done.or(facts.attempt).is_some())
 }
 
 /// The places of records that keep every candidate from running the job, because they are not facts of this key, or of windows if there is

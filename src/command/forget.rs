@@ -69,10 +69,7 @@ async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
     let election = seen.election;
     let not_done = |outcome, sentence| Ok(answer(election, key, outcome, sentence));
     let topic = FactsTopic::of(election, key);
-    let read = match facts::read(&topic, look).await? {
-        Ok(facts) => facts,
-        Err(why) => return not_done(UNKNOWN, why),
-    };
+    let read = facts::read(&topic, look).await?;
     let unreadable = facts::unreadable(&read, key);
     if !unreadable.is_empty() && !force {
         return not_done(UNKNOWN, format!("topic {:?}: {UNREADABLE}", topic.name));

@@ -228,7 +228,7 @@ fn not_named(seen: Seen<'_>, from: &Leader, to: &str, meant: usize, why: String)
     Answer { why: several, handover, ..Answer::new(seen.election, LEADS_ALREADY, sentence) }
 }
 
-/// That the standby of `--to`, or none of these, has answered.
+/// That the standby of `--to` has not answered, or none of these.
 fn unanswered(look: &Look, to: Option<&str>, standbys: &[Standby<'_>]) -> String {
     let who = to.map_or_else(|| "no standby has".to_owned(), |to| format!("{to} has not"));
     let said =
@@ -308,11 +308,11 @@ async fn next_leader(
     let mut released = None;
     loop {
         let seen = observation.first()?;
-        let observer = seen.read.observer();
-        if let Some(leader) = observer.leader().filter(|leader| leader.term > from.term) {
+        let current = seen.read.observer().leadership(read_at());
+        if let Some(leader) = current.leader().filter(|leader| leader.term > from.term) {
             return Ok(handed_over(seen.election, from, leader, to, released.map(|released| gap(released, leader))));
         }
-        if let Leadership::Released { release, .. } = observer.leadership(read_at()) {
+        if let Leadership::Released { release, .. } = current {
             released.get_or_insert(release.received);
         }
         let is_late = clock::now() >= until;

@@ -38,17 +38,16 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
     let known = reading::run(async {
         let observation = see(look, Some("--role says which is meant")).await?;
         let seen = observation.first()?;
-        let topic = FactsTopic::of(seen.election, Some(key));
-        let known = facts::read(&topic, look).await?.and_then(|mut facts| {
-            learn_release(&mut facts, key, seen);
-            let recorded = facts::recorded(&facts, seen);
-            let state = state(recorded);
-            // A candidate, too, looks for a success before it minds a record that it can't read.
-            if state != DONE && !unreadable(&facts, Some(key)).is_empty() {
-                return Err(UNREADABLE.to_owned());
-            }
+        let mut facts = facts::read(&FactsTopic::of(seen.election, Some(key)), look).await?;
+        learn_release(&mut facts, key, seen);
+        let recorded = facts::recorded(&facts, seen);
+        let state = state(recorded);
+        // A candidate, too, looks for a success before it minds a record that it can't read.
+        let known = if state != DONE && !unreadable(&facts, Some(key)).is_empty() {
+            Err(UNREADABLE.to_owned())
+        } else {
             Ok((state, recorded.map(|recorded| recorded.fact.clone())))
-        });
+        };
         let of_windows = matches!(known, Ok((_, None))) && facts::has_windows(seen.election, look).await?;
         Ok((seen.election.clone(), known, of_windows.then_some(OF_WINDOWS)))
     });
