@@ -391,7 +391,6 @@ fn a_clock_that_runs_too_fast_or_too_slowly_is_reported() {
     ask("0").assert_finding("clock-rate", "ok", &[" its hardware counts"]);
 }
 
-/// Without a group it checks the machine and the brokers.
 /// A child shows whether the job can have a control group. The kernel discards the status of children if the parent of `doctor` ignored
 /// SIGCHLD.
 #[test]
@@ -436,6 +435,7 @@ fn a_system_call_that_a_sandbox_refuses_is_named() {
     found.assert_finding("guard", "ok", &[]);
 }
 
+/// It checks the machine and the brokers.
 #[test]
 fn without_a_group() {
     let found = Found::of(&["--brokers", Kafka::shared().address()]);
