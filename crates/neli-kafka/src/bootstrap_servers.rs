@@ -21,7 +21,7 @@ use crate::cluster::ONE_CLUSTER;
 use crate::context::KafkaContext;
 use crate::election::Properties;
 use crate::librdkafka::{cluster_id, topic_identity};
-use crate::questions::RETRY;
+use crate::questions::{LONGEST, RETRY};
 use crate::threads::{self, locked};
 
 /// Checks the list, and returns it without spaces.
@@ -100,8 +100,6 @@ fn is_host(host: &str) -> bool {
 const ALLOWANCE: Duration = Duration::from_secs(1);
 /// A server that takes connections is not down, but slow: it is waited for this many times [`RETRY`] more.
 const SLOW: u32 = 20;
-/// The time limit of a question.
-const ANSWER: Duration = Duration::from_secs(16);
 /// The time limit of a connection that only shows whether a server can be reached.
 const CONNECTED: Duration = Duration::from_secs(5);
 /// After this time all brokers of a cluster know a topic that was made anew.
@@ -188,7 +186,7 @@ fn find_other(
         if is_over() {
             return;
         }
-        match consumer.fetch_metadata(topic, ANSWER) {
+        match consumer.fetch_metadata(topic, LONGEST) {
             Ok(metadata) => break metadata.brokers().iter().map(address).collect(),
             Err(_) => thread::park_timeout(RETRY),
         }
@@ -236,7 +234,7 @@ fn ask_alone(access: &Access, server: &str, topic: Option<&str>) -> Option<BaseC
     let access = Access { bootstrap: server.to_owned(), ..access.clone() };
     let consumer = BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(&access));
     let consumer: BaseConsumer<KafkaContext> = consumer.ok()?;
-    consumer.fetch_metadata(topic, ANSWER).ok()?;
+    consumer.fetch_metadata(topic, LONGEST).ok()?;
     Some(consumer)
 }
 
@@ -259,7 +257,7 @@ fn refusal(
     let topic = topic?;
     let differ = || {
         let known = |identity: &_| matches!(identity, TopicIdentity::Id(_));
-        let id = |client| topic_identity(client, topic, None, ANSWER).ok().filter(known);
+        let id = |client| topic_identity(client, topic, None, LONGEST).ok().filter(known);
         matches!((id(of_server), id(client)), (Some(theirs), Some(ours)) if theirs != ours)
     };
     let differ_for_good = differ() && {

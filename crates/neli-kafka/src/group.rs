@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use rdkafka::ClientContext;
@@ -22,8 +21,8 @@ use crate::access::{Access, MemberTimings};
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
-use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
-use crate::questions::{AnswerLimit, RETRY};
+use crate::event::{GroupEvent, KafkaEvent, Refusal};
+use crate::questions::ANSWER;
 use crate::text::{ClientError, Words};
 use crate::threads;
 use crate::{clock, librdkafka};
@@ -152,7 +151,7 @@ fn leave(consumer: &BaseConsumer<GroupContext>) {
     consumer.unsubscribe();
     let context = consumer.context();
     let is_lone_and_unanswered = context.alone.load(Ordering::Relaxed) && !context.is_answered.load(Ordering::Relaxed);
-    let report_left = || context.send(context.event(GroupEvent::Left));
+    let report_left = || context.report(GroupEvent::Left);
     if is_lone_and_unanswered {
         report_left();
     }
@@ -203,29 +202,20 @@ impl GroupContext {
         KafkaEvent::Group { member: self.number, event }
     }
 
-    fn send(&self, event: impl Into<KafkaEvent>) {
+    fn report(&self, event: GroupEvent) {
         // An error means that the receiver is gone, because this process is about to end.
-        let _ = self.events.blocking_send(event.into());
+        let _ = self.events.blocking_send(self.event(event));
     }
 
     fn report_unless_leaving(&self, event: GroupEvent) {
         if !self.leaving.load(Ordering::Relaxed) {
-            self.send(self.event(event));
+            self.report(event);
         }
     }
 
-    /// Those of the partitions that are in use.
-    fn in_use_of(&self, partitions: &TopicPartitionList) -> BTreeSet<i32> {
-        let named = partitions.elements_for_topic(&self.elections.topic);
-        let named = named.iter().map(TopicPartitionListElem::partition);
-        named.filter(|partition| self.in_use.contains(partition)).collect()
-    }
-
-    /// Reports partitions that have no role. All partitions are of this topic, because the group subscribes to no other.
-    fn note_partitions(&self, mut partitions: impl Iterator<Item = i32>) {
-        if partitions.any(|partition| !self.in_use.contains(&partition))
-            && !self.unused_partitions.swap(true, Ordering::Relaxed)
-        {
+    /// Reports partitions that have no role.
+    fn note_partitions(&self, partitions: &BTreeSet<i32>) {
+        if !partitions.is_subset(&self.in_use) && !self.unused_partitions.swap(true, Ordering::Relaxed) {
             self.report_unless_leaving(GroupEvent::UnusedPartitions);
         }
     }
@@ -249,7 +239,7 @@ impl GroupContext {
 #[expect(clippy::wildcard_enum_match_arm, reason = "librdkafka's text explains any other code")]
 fn refusal(code: RDKafkaErrorCode, text: &str, group: &str, words: &Words) -> Refusal {
     use RDKafkaErrorCode as Code;
-    let Words { use_log_elector, choose_another_group, members_of_others, .. } = words;
+    let Words { use_log_elector, choose_another_group, .. } = words;
     let reason = match code {
         Code::GroupAuthorizationFailed => {
             // librdkafka first asks for the coordinator, and Kafka answers that to each user with DESCRIBE on the group.
@@ -262,7 +252,9 @@ fn refusal(code: RDKafkaErrorCode, text: &str, group: &str, words: &Words) -> Re
             format!("it is full; raise the broker's group.max.size, stop some of its members, or {use_log_elector}")
         }
         Code::InconsistentGroupProtocol => {
-            format!("{members_of_others}, which no other program has as its group.id")
+            format!(
+                "it has members that are no candidates; {choose_another_group}, which no other program has as its group.id"
+            )
         }
         Code::InvalidGroupId => format!("the broker does not take this name; {choose_another_group}"),
         Code::InvalidSessionTimeout => "the broker does not take this session.timeout.ms; keep it between its \
@@ -303,14 +295,16 @@ impl ConsumerContext for GroupContext {
             self.refused(code, &explain(&error));
         }
         self.is_answered.store(true, Ordering::Relaxed);
-        let in_use = self.in_use_of(partitions);
+        // All are of this topic, because the group subscribes to no other.
+        let all: BTreeSet<i32> = partitions.elements().iter().map(TopicPartitionListElem::partition).collect();
+        let in_use = &all & &self.in_use;
         if assign {
             self.has_joined.store(true, Ordering::Relaxed);
             if partitions.count() > 0 {
                 // If it fails, a fetch is sent whose result is not used.
                 let _ = consumer.pause(partitions);
             }
-            self.note_partitions(partitions.elements().iter().map(TopicPartitionListElem::partition));
+            self.note_partitions(&all);
             self.report_unless_leaving(GroupEvent::Assigned { partitions: in_use });
         } else if !in_use.is_empty() {
             self.report_unless_leaving(GroupEvent::Revoked { partitions: in_use, lost });
@@ -320,14 +314,11 @@ impl ConsumerContext for GroupContext {
 
 // ---- the question about the topic that a member asks after each join. A thread of its own asks it, because the thread that polls the member ----
 
-/// The time limit of the first question, and the least limit of any other.
-const ANSWER: Duration = Duration::from_millis(500);
-
-/// Asks for the topic's metadata until there is an answer, unless the previous question is still in flight.
+/// Asks for the topic's metadata, unless the previous question is still in flight.
 ///
 /// librdkafka joins a group at most once a second. A successor that joined just before a vacancy would wait for the rest of that second
-/// (450 ms of a handover, measured). Any answer about a topic's metadata resets that clock (`rd_kafka_parse_Metadata`). The answer also
-/// shows whether the topic has partitions that no role uses.
+/// (450 ms of a handover, measured). Any answer about a topic's metadata resets that clock (`rd_kafka_parse_Metadata`). Without one, or a
+/// thread, the next join only comes a little later. The answer also shows whether the topic has partitions that no role uses.
 fn ask_for_topic(consumer: &Arc<BaseConsumer<GroupContext>>) {
     let context = consumer.context();
     if context.asks_for_topic.swap(true, Ordering::Relaxed) {
@@ -335,38 +326,19 @@ fn ask_for_topic(consumer: &Arc<BaseConsumer<GroupContext>>) {
     }
     let asked = Arc::clone(consumer);
     let asking = threads::start("neli-group-topic", move || {
-        ask(&asked);
-        asked.context().asks_for_topic.store(false, Ordering::Relaxed);
-    });
-    if asking.is_err() {
-        // Without this question the next join only comes a little later.
-        context.asks_for_topic.store(false, Ordering::Relaxed);
-    }
-}
-
-fn ask(consumer: &BaseConsumer<GroupContext>) {
-    let context = consumer.context();
-    let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER);
-    while !context.is_over() {
-        let limit = answer_limit.ask();
-        match consumer.fetch_metadata(Some(&context.elections.topic), limit) {
+        let context = asked.context();
+        match asked.fetch_metadata(Some(&context.elections.topic), ANSWER) {
             Ok(metadata) => {
                 context.context.rebootstrap.answered();
                 let partitions = metadata.topics().iter().flat_map(MetadataTopic::partitions);
-                return context.note_partitions(partitions.map(MetadataPartition::id));
+                context.note_partitions(&partitions.map(MetadataPartition::id).collect());
             }
-            Err(error) => {
-                answer_limit.was_too_short();
-                context.context.rebootstrap.unanswered(consumer.client());
-                context.send(SessionEvent::Debug(format!(
-                    "the group's member knows nothing of the topic after {} ms ({}): asking again, for {} ms",
-                    limit.as_millis(),
-                    explain(&error),
-                    answer_limit.limit().as_millis()
-                )));
-                thread::park_timeout(RETRY);
-            }
+            Err(_) => context.context.rebootstrap.unanswered(asked.client()),
         }
+        context.asks_for_topic.store(false, Ordering::Relaxed);
+    });
+    if asking.is_err() {
+        context.asks_for_topic.store(false, Ordering::Relaxed);
     }
 }
 

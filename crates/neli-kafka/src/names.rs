@@ -100,12 +100,11 @@ pub fn is_role_name(name: &str) -> bool {
 pub fn reads_as_number(text: &str) -> bool {
     let plain = text.replace('_', "").to_ascii_lowercase();
     let digits = plain.trim_start_matches(['-', '+']);
-    let of_radix = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find_map(|(prefix, radix)| {
-        let digits = digits.strip_prefix(prefix).filter(|digits| !digits.is_empty())?;
-        Some(digits.chars().all(|digit| digit.is_digit(radix)))
-    });
+    let is_of_radix =
+        |(prefix, radix)| digits.strip_prefix(prefix).is_some_and(|of| u128::from_str_radix(of, radix).is_ok());
     // A word may be the name of such a number: inf.
-    of_radix == Some(true) || (plain.contains(|digit: char| digit.is_ascii_digit()) && plain.parse::<f64>().is_ok())
+    [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().any(is_of_radix)
+        || (plain.contains(|digit: char| digit.is_ascii_digit()) && plain.parse::<f64>().is_ok())
 }
 
 /// Checks the names of a group's roles.

@@ -30,7 +30,7 @@ pub(super) const RETRY: Duration = Duration::from_millis(200);
 /// The time between two questions for a topic that was just created, or is about to be.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// The longest time limit, unless the caller sets a shorter one.
-const LONGEST: Duration = Duration::from_secs(16);
+pub(super) const LONGEST: Duration = Duration::from_secs(16);
 /// The limit is multiplied by this after a question without an answer.
 const GROWTH: u32 = 4;
 /// The limit after an answer is the time that the answer took, multiplied by this.

@@ -35,12 +35,8 @@ pub(super) struct Rebootstrap {
     unanswered: Mutex<Series>,
 }
 
-/// The times since the last answer; none yet.
-#[derive(Default)]
-struct Series {
-    /// The next time at the earliest, and the pause before it.
-    next: Option<(Time, Duration)>,
-}
+/// Of the times since the last answer the next one at the earliest, and the pause before it; none before the first.
+type Series = Option<(Time, Duration)>;
 
 impl Rebootstrap {
     /// For a client with these `bootstrap.servers`.
@@ -66,8 +62,8 @@ impl Rebootstrap {
         }
         let now = clock::now();
         let mut reported = locked(&self.reported);
-        if !reported.is_due(now) {
-            return reported.next.map(|(at, _)| at.since(now));
+        if !is_due(&mut reported, now) {
+            return reported.map(|(at, _)| at.since(now));
         }
         self.are_all_down.store(false, Ordering::Relaxed);
         add_brokers(client, &self.brokers);
@@ -76,28 +72,26 @@ impl Rebootstrap {
 
     /// A question had no answer because no broker was reached.
     pub(super) fn unanswered(&self, client: &Client<impl ClientContext>) {
-        if locked(&self.unanswered).is_due(clock::now()) {
+        if is_due(&mut locked(&self.unanswered), clock::now()) {
             add_brokers(client, &self.brokers);
         }
     }
 
     /// A broker has answered.
     pub(super) fn answered(&self) {
-        *locked(&self.reported) = Series::default();
-        *locked(&self.unanswered) = Series::default();
+        *locked(&self.reported) = None;
+        *locked(&self.unanswered) = None;
     }
 }
 
-impl Series {
-    /// Whether the client is to be given its brokers now; if so, the series goes on.
-    fn is_due(&mut self, now: Time) -> bool {
-        let is_due = self.next.is_none_or(|(at, _)| now >= at);
-        if is_due {
-            let pause = self.next.map_or(PAUSE, |(_, pause)| (pause * 2).min(LONGEST));
-            self.next = Some((now + pause, pause));
-        }
-        is_due
+/// Whether the client is to be given its brokers now; if so, the series goes on.
+fn is_due(series: &mut Series, now: Time) -> bool {
+    let is_due = series.is_none_or(|(at, _)| now >= at);
+    if is_due {
+        let pause = series.map_or(PAUSE, |(_, pause)| (pause * 2).min(LONGEST));
+        *series = Some((now + pause, pause));
     }
+    is_due
 }
 
 #[cfg(test)]
@@ -112,9 +106,9 @@ mod tests {
 
     #[test]
     fn the_brokers_are_given_again_ever_more_seldom() {
-        let mut series = Series::default();
+        let mut series = None;
         let times: Vec<u64> =
-            (0..=300).filter(|second| series.is_due(Time::ZERO + Duration::from_secs(*second))).collect();
+            (0..=300).filter(|second| is_due(&mut series, Time::ZERO + Duration::from_secs(*second))).collect();
         assert_eq!(times, [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
     }
 

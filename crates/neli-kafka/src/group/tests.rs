@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::thread;
 
 use tokio::sync::mpsc::{self, Receiver};
 
@@ -55,10 +56,10 @@ fn partitions_that_no_role_uses_are_reported_once() {
     let (member, mut reports) = unanswered(10);
     reports.try_recv().unwrap();
     let context = member.consumer.context();
-    context.note_partitions([0].into_iter());
+    context.note_partitions(&BTreeSet::from([0]));
     assert!(reports.try_recv().is_err());
     for _ in 0..2 {
-        context.note_partitions([0, 1].into_iter());
+        context.note_partitions(&BTreeSet::from([0, 1]));
     }
     let report = reports.try_recv().unwrap();
     assert!(matches!(report, KafkaEvent::Group { member: 1, event: GroupEvent::UnusedPartitions }), "{report:?}");
