@@ -4,13 +4,12 @@
 
 use std::cell::Cell;
 use std::mem;
-use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
+use std::sync::mpsc::{self, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
 use neli_proto::fact::{Facts, FactsEvent, Place, TOPIC_SUFFIX, record_key};
-use neli_proto::topic::{GONE_AFTER, JudgedPartition, TopicId, TopicIdentity, judge_topic_of_facts, warning};
-use rdkafka::config::ClientConfig;
+use neli_proto::topic::{JudgedPartition, TopicId, TopicIdentity, judge_topic_of_facts, warning};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
@@ -18,11 +17,11 @@ use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use tokio::sync::mpsc::Sender;
 
 use crate::clock;
-use crate::context::{explain, is_lack_of_thread};
+use crate::context::explain;
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::librdkafka::{AdminError, NewTopic, TopicDescription, Variation, describe_topic};
+use crate::librdkafka::{AdminError, NewTopic, Variation, describe_topic, topic_identity};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{AnswerLimit, LOOK_AGAIN, RETRY};
 use crate::reading::{IfMissing, Source, offset_in};
@@ -37,8 +36,10 @@ const NO_RECORD: Duration = Duration::from_secs(5);
 const PROGRESS: Duration = Duration::from_millis(100);
 /// A log with at most this many offsets is read from the start each time: that takes no longer than asking for the topic's id.
 const SHORT: i64 = 100;
-/// librdkafka's property that limits the bytes of a partition in an answer.
+/// librdkafka's property that limits the bytes of a partition in an answer, and its value for a slow link: on one with 8 kB/s such an answer is
+/// complete before librdkafka closes the connection (`socket.timeout.ms`).
 const ANSWER_BYTES: &str = "fetch.message.max.bytes";
+const SHORT_ANSWER: &str = "16384";
 /// The longest time after which the thread of a dropped reading notices the drop.
 const LINGER: Duration = Duration::from_millis(200);
 
@@ -84,14 +85,11 @@ pub struct FactsSettings {
     pub window: Option<Duration>,
 }
 
-/// The time between two attempts to judge a topic that is not read yet.
-const JUDGE_AGAIN: Duration = Duration::from_secs(5);
-
 /// Reads the topic of facts in a thread of its own, which ends when this is dropped.
 pub struct FactsReader(mpsc::Sender<u32>);
 
 impl FactsReader {
-    /// Starts the thread; its events go to `events`. `judges_first`: the topic, if there is one, is judged before it is to be read.
+    /// Starts the thread; its events go to `events`. `reads_at_once`: the topic is also read before anybody asks for it.
     ///
     /// # Errors
     ///
@@ -101,12 +99,12 @@ impl FactsReader {
         topic: FactsTopic,
         settings: FactsSettings,
         events: Sender<KafkaEvent>,
-        judges_first: bool,
+        reads_at_once: bool,
     ) -> Result<Self, std::io::Error> {
         let (sender, orders) = mpsc::channel();
-        let (id, is_judged, progress) = (Cell::new(0), false, Progress::default());
-        let reading = Thread { source, topic, settings, events, orders, id, judges_first, is_judged, progress };
-        threads::start("neli-facts", move || reading.run())?;
+        let (id, is_judged, progress) = (Cell::default(), false, Progress::default());
+        let reading = Thread { source, topic, settings, events, orders, id, is_judged, progress };
+        threads::start("neli-facts", move || reading.run(reads_at_once))?;
         Ok(Self(sender))
     }
 
@@ -127,63 +125,26 @@ struct Thread {
     events: Sender<KafkaEvent>,
     /// The numbers of the readings.
     orders: mpsc::Receiver<u32>,
-    /// The number of the present reading. If it changes while the thread reads, the thread must ask for the log's end once more.
-    id: Cell<u32>,
-    /// The topic is to be judged before the first reading.
-    judges_first: bool,
+    /// The number of the present reading; none if nobody has asked for it. If it changes while the thread reads, the thread must ask for the
+    /// log's end once more.
+    id: Cell<Option<u32>>,
     /// The topic's settings, and the rights to it, were judged.
     is_judged: bool,
     progress: Progress,
 }
 
 impl Thread {
-    fn run(mut self) {
-        let mut judge_in = Duration::ZERO;
+    fn run(mut self, reads_at_once: bool) {
+        let mut waits = !reads_at_once;
         loop {
-            let order = if self.judges_first {
-                self.orders.recv_timeout(mem::replace(&mut judge_in, JUDGE_AGAIN))
-            } else {
-                self.orders.recv().map_err(RecvTimeoutError::from)
-            };
-            let done = match order {
-                Ok(id) => {
-                    self.id.set(id);
-                    self.judges_first = false;
-                    self.read_to_end()
-                }
-                Err(RecvTimeoutError::Timeout) => self.judge_first(),
-                Err(RecvTimeoutError::Disconnected) => return,
-            };
-            if let Err(error) = done {
+            if mem::replace(&mut waits, true) {
+                let Ok(id) = self.orders.recv() else { return };
+                self.id.set(Some(id));
+            }
+            if let Err(error) = self.read_to_end() {
                 return self.send(SessionEvent::Refused { role: None, error });
             }
         }
-    }
-
-    /// Judges the topic, if there is one and Kafka answers.
-    ///
-    /// # Errors
-    ///
-    /// Kafka refuses for good: one line.
-    fn judge_first(&mut self) -> Result<(), String> {
-        let consumer = match self.connect(&self.source.access.reader()) {
-            Ok(consumer) => consumer,
-            Err(TopicError::Refused(error)) => return Err(error),
-            Err(TopicError::Transient(_)) => return Ok(()),
-        };
-        let (client, mut limit) = (consumer.consumer().client(), AnswerLimit::OF_READER);
-        let looked = topic::look(client, &self.place(), limit.ask());
-        self.source.access.admit(client)?;
-        let judged = looked.and_then(|presence| match presence {
-            Presence::There(_) => self.judge(&consumer, &mut limit),
-            Presence::Coming | Presence::Missing { .. } => Ok(()),
-        });
-        match judged {
-            Err(TopicError::Refused(error)) => return Err(error),
-            Err(TopicError::Transient(_)) => {}
-            Ok(()) => self.judges_first = false,
-        }
-        Ok(())
     }
 
     /// Reads, with a consumer of its own, until the end was reached.
@@ -192,25 +153,26 @@ impl Thread {
     ///
     /// Kafka refuses for good: one line.
     fn read_to_end(&mut self) -> Result<(), String> {
-        let config = self.source.access.reader();
         let mut limit = AnswerLimit::OF_READER;
         let begun = clock::now();
         let mut consumer = None;
         while !self.is_over() {
-            let connected = consumer.take().map_or_else(|| self.connect(&config), Ok);
+            let connected = consumer.take().map_or_else(|| self.connect(), Ok);
             let id = self.id.get();
             match connected.and_then(|connected| self.read(consumer.insert(connected), &mut limit)) {
                 // With a later number, a later end must be asked for.
                 Ok(None) if self.is_over() || self.id.get() != id => {}
                 Ok(None) => {
-                    let event =
-                        FactsEvent::Read { id, end: self.progress.end, facts: Box::new(self.progress.reached_end()) };
-                    self.send(SessionEvent::Facts { id, event });
+                    // Later answers are small, so the usual limit does for them.
+                    self.progress.comes_slowly = false;
+                    let (end, facts) = (self.progress.end, Box::new(self.progress.facts.clone()));
+                    if let Some(id) = id {
+                        self.send(SessionEvent::Facts { id, event: FactsEvent::Read { id, end, facts } });
+                    }
                     return Ok(());
                 }
                 Ok(Some(why)) => {
-                    let configured = config.get(ANSWER_BYTES).and_then(|bytes| bytes.parse().ok());
-                    self.progress.nothing_came(configured.unwrap_or(u32::MAX));
+                    self.progress.comes_slowly = true;
                     consumer = None;
                     self.report_trouble(&why);
                 }
@@ -230,20 +192,14 @@ impl Thread {
         Ok(())
     }
 
-    fn connect(&self, config: &ClientConfig) -> Result<PartitionConsumer, TopicError> {
-        let mut config = config.clone();
-        if let Some(bytes) = self.progress.answer_bytes {
-            config.set(ANSWER_BYTES, bytes.to_string());
+    fn connect(&self) -> Result<PartitionConsumer, TopicError> {
+        let mut config = self.source.access.reader();
+        if self.progress.comes_slowly {
+            config.set(ANSWER_BYTES, SHORT_ANSWER);
         }
         let made = PartitionConsumer::new(&config, &self.source.access, Some(&self.topic.name));
-        made.map_err(|error| {
-            // An answer has shown that the configuration is right. A file of a certificate may be about to be replaced.
-            if self.source.access.has_answered() || is_lack_of_thread(&error) {
-                TopicError::Transient(AdminError { code: code_of(&error), text: explain(&error) })
-            } else {
-                TopicError::Refused(explain(&error))
-            }
-        })
+        // The journal's reader is refused if the configuration is wrong (`Reader::start`).
+        made.map_err(|error| TopicError::Transient(AdminError { code: code_of(&error), text: explain(&error) }))
     }
 
     fn report_trouble(&self, error: &str) {
@@ -255,7 +211,7 @@ impl Thread {
     fn is_over(&self) -> bool {
         loop {
             match self.orders.try_recv() {
-                Ok(id) => self.id.set(id),
+                Ok(id) => self.id.set(Some(id)),
                 Err(end) => return end == TryRecvError::Disconnected || self.events.is_closed(),
             }
         }
@@ -267,8 +223,10 @@ impl Thread {
     }
 
     fn report(&self, event: FactsEvent) {
-        if !self.is_over() {
-            self.send(SessionEvent::Facts { id: self.id.get(), event });
+        if !self.is_over()
+            && let Some(id) = self.id.get()
+        {
+            self.send(SessionEvent::Facts { id, event });
         }
     }
 
@@ -387,11 +345,6 @@ fn is_unknown_or_moving(code: RDKafkaErrorCode) -> bool {
 
 // ---- how far the topic of facts was read. The next reading continues there, so that a large topic is read only once ----
 
-/// After an answer that did not arrive completely, the next one's limit is this many times smaller.
-const SHRINKS: u32 = 8;
-/// The smallest limit for an answer, in bytes.
-const SMALLEST_ANSWER: u32 = 4096;
-
 /// How far the topic was read, and the facts that were found.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 struct Progress {
@@ -402,8 +355,8 @@ struct Progress {
     end: i64,
     /// The key's facts below that offset.
     facts: Facts,
-    /// The limit for one answer of the broker in bytes; `None` is the configured limit.
-    answer_bytes: Option<u32>,
+    /// No record has arrived for long: on a slow link librdkafka closes the connection each time before a large answer is complete.
+    comes_slowly: bool,
 }
 
 impl Progress {
@@ -414,19 +367,6 @@ impl Progress {
             (self.topic, self.next, self.facts) = (topic, start, Facts::default());
         }
         (self.next, self.end) = (self.next.max(start), end);
-    }
-
-    /// Asks for smaller answers, since no record has arrived for long: on a slow link librdkafka closes the connection each time before a
-    /// large answer is complete. `configured` is the configured limit in bytes.
-    fn nothing_came(&mut self, configured: u32) {
-        let smaller = self.answer_bytes.unwrap_or(configured) / SHRINKS;
-        self.answer_bytes = Some(smaller.max(SMALLEST_ANSWER).min(configured));
-    }
-
-    /// Returns the facts at the end of the topic. Later answers are small, so the configured limit applies again.
-    fn reached_end(&mut self) -> Facts {
-        self.answer_bytes = None;
-        self.facts.clone()
     }
 }
 
@@ -458,18 +398,19 @@ impl Thread {
         if self.is_judged || self.source.access.embedded.is_some() {
             return Ok(());
         }
-        let described = self.described(consumer, limit, Variation::IncludeRights);
+        let (client, name) = (consumer.consumer().client(), &self.topic.name);
+        let facts = topic::facts(client, &self.place(), limit)?;
+        let leader = Some(facts.layout.leader);
+        let described = describe_topic(client, name, leader, limit.limit(), Variation::IncludeRights);
         if let Some(rights) = described.ok().and_then(|described| described.rights) {
             if !rights.read {
-                return Err(TopicError::Refused(topic::may_not_read(&self.topic.name)));
+                return Err(TopicError::Refused(topic::may_not_read(name)));
             }
             if !rights.write {
-                return Err(TopicError::Refused(topic::may_not_write(&self.topic.name)));
+                return Err(TopicError::Refused(topic::may_not_write(name)));
             }
         }
-        let facts = topic::facts(consumer.consumer().client(), &self.place(), limit)?;
         self.is_judged = true;
-        let name = &self.topic.name;
         let place = JudgedPartition { bootstrap: &self.source.access.bootstrap, topic: name, partition: 0 };
         let risks = judge_topic_of_facts(&facts, (self.settings.retention, self.settings.window), place)
             .map_err(|refusal| TopicError::Refused(format!("topic {name:?}: {refusal}")))?;
@@ -491,7 +432,9 @@ impl Thread {
                     if let Some(brokers) = created_with {
                         let topic = place.topic;
                         self.send(SessionEvent::Created { topic, replicas: found.replicas(), brokers });
-                        self.report(FactsEvent::Created);
+                        // Whoever has asked: facts may have been lost.
+                        let id = self.id.get().unwrap_or_default();
+                        self.send(SessionEvent::Facts { id, event: FactsEvent::Created });
                     }
                     return Ok(());
                 }
@@ -508,7 +451,7 @@ impl Thread {
             };
             if self.source.if_missing != IfMissing::Create {
                 let refusal = topic::must_be_created(&place.topic, self.source.access.words);
-                if self.is_judged && clock::now().since(begun) < GONE_AFTER {
+                if topic::may_come_back(&self.source.access, begun) {
                     self.report(FactsEvent::Unread { error: refusal.into() });
                     thread::park_timeout(RETRY);
                     continue;
@@ -534,28 +477,17 @@ impl Thread {
         Elections { topic: self.topic.name.clone(), roles: 0..1, ..self.source.elections.clone() }
     }
 
-    /// The topic's id; `None` from a broker without topic ids (before 2.8).
+    /// The topic's id, from the broker that leads its partition; `None` from a broker without topic ids (before 2.8).
     fn topic_id(&self, consumer: &PartitionConsumer, limit: &AnswerLimit) -> Result<Option<TopicId>, RDKafkaErrorCode> {
-        match self.described(consumer, limit, Variation::None)?.identity {
+        let (client, name) = (consumer.consumer().client(), &self.topic.name);
+        let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(|error| code_of(&error))?;
+        let mut leaders = metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::leader);
+        let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;
+        match topic_identity(client, name, Some(leader), limit.limit())? {
             TopicIdentity::Id(id) => Ok(Some(id)),
             TopicIdentity::Missing => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
             TopicIdentity::Unnamed => Ok(None),
         }
-    }
-
-    /// The topic, from the broker that leads its partition.
-    fn described(
-        &self,
-        consumer: &PartitionConsumer,
-        limit: &AnswerLimit,
-        variation: Variation,
-    ) -> Result<TopicDescription, RDKafkaErrorCode> {
-        let client = consumer.consumer().client();
-        let name = &self.topic.name;
-        let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(|error| code_of(&error))?;
-        let mut leaders = metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::leader);
-        let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;
-        describe_topic(client, name, Some(leader), limit.limit(), variation)
     }
 }
 

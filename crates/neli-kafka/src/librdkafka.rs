@@ -61,12 +61,6 @@ impl From<RDKafkaErrorCode> for AdminError {
 }
 
 impl AdminError {
-    /// What may be the cause, after the text; empty for most codes.
-    pub(crate) fn cause(&self) -> &'static str {
-        let is_quota = self.code == RDKafkaErrorCode::ThrottlingQuotaExceeded;
-        if is_quota { ", by a quota of this user or client (controller_mutation_rate)" } else { "" }
-    }
-
     /// The error with this code, and with the text in the answer.
     fn of_answer(code: RDKafkaErrorCode, answer: Option<String>) -> Self {
         /// The text may be of any length, and is that of a policy of the cluster's operator.

@@ -14,7 +14,7 @@ use std::{io, mem, thread};
 
 use neli_proto::kafka::Event;
 use neli_proto::time::Time;
-use neli_proto::topic::{GONE_AFTER, TopicIdentity};
+use neli_proto::topic::TopicIdentity;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
@@ -411,76 +411,74 @@ impl Asker {
             let client = reading.consumer.consumer().client();
             let presence = topic::look(client, elections, limit);
             let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
-            let (trouble, pause) = match presence {
+            let topic = &elections.topic;
+            let pause = match presence {
                 Ok(Presence::There(found)) if found.is_whole || !is_new() => {
                     if let Some(brokers) = created_with {
-                        let (topic, replicas) = (elections.topic.clone(), found.replicas());
-                        self.reading.send(SessionEvent::Created { topic, replicas, brokers });
+                        let (topic, replicas) = (topic.clone(), found.replicas());
+                        reading.send(SessionEvent::Created { topic, replicas, brokers });
                     }
-                    self.reading.found(found.partitions);
+                    reading.found(found.partitions);
                     self.leaders = Some(found);
                     return;
                 }
-                Ok(Presence::There(_)) => (None, LOOK_AGAIN),
-                Ok(Presence::Coming) if is_new() => (None, LOOK_AGAIN),
+                Ok(Presence::There(_)) => LOOK_AGAIN,
+                Ok(Presence::Coming) if is_new() => LOOK_AGAIN,
                 Ok(Presence::Coming) => {
-                    let topic = &elections.topic;
                     reading.down(format!("topic \"{topic}\": no partition has a leader; are its brokers up?"));
-                    (None, RETRY)
+                    RETRY
                 }
                 Ok(Presence::Missing { brokers }) if *if_missing == IfMissing::Create => {
                     let wanted = topic::journal_to_create(elections, brokers.len());
                     match topic::create(client, access, wanted, &brokers, limit) {
                         Ok(is_created) => {
                             created_with = is_created.then_some(brokers.len()).or(created_with);
-                            (None, Duration::ZERO)
+                            Duration::ZERO
                         }
                         Err(TopicError::Transient(error)) if !ErrorClass::from(error.code).is_missing_answer() => {
-                            let (topic, why, cause) = (&elections.topic, &error.text, error.cause());
+                            let why = &error.text;
                             reading.warn_seldom(format!(
-                                "topic \"{topic}\": Kafka does not make it now ({why}){cause}; this candidate asks again every second"
+                                "topic \"{topic}\": Kafka does not make it now ({why}); this candidate asks again every second"
                             ));
-                            (None, ASK_AGAIN)
+                            ASK_AGAIN
                         }
-                        Err(trouble) => (Some(trouble), RETRY),
+                        Err(error) => self.not_found(error),
                     }
                 }
                 Ok(Presence::Missing { .. }) if *if_missing == IfMissing::Await => {
-                    let topic = &elections.topic;
-                    reading.down(format!(
-                        "topic \"{topic}\": it does not exist yet; waiting until a candidate creates it"
-                    ));
-                    (None, RETRY)
-                }
-                Ok(Presence::Missing { .. }) if reading.source.is_for_display => {
-                    let since = *missing_since.get_or_insert_with(clock::now);
-                    let is_new = clock::now().since(since) < NEW_WITHIN;
-                    let missing = || TopicError::Refused(topic::missing(client, elections, limit));
-                    if is_new { (None, LOOK_AGAIN) } else { (Some(missing()), RETRY) }
+                    let why = "it does not exist yet; waiting until a candidate creates it";
+                    reading.down(format!("topic \"{topic}\": {why}"));
+                    RETRY
                 }
                 Ok(Presence::Missing { .. }) => {
                     let since = *missing_since.get_or_insert_with(clock::now);
-                    let may_be_there = access.has_answered() && clock::now().since(since) < GONE_AFTER;
-                    let refusal = topic::must_be_created(&elections.topic, access.words);
-                    if may_be_there {
-                        reading.down(refusal);
-                        (None, RETRY)
+                    if reading.source.is_for_display && clock::now().since(since) < NEW_WITHIN {
+                        LOOK_AGAIN
+                    } else if reading.source.is_for_display {
+                        self.not_found(TopicError::Refused(topic::missing(client, elections, limit)))
+                    } else if topic::may_come_back(access, since) {
+                        reading.down(topic::must_be_created(topic, access.words));
+                        RETRY
                     } else {
-                        (Some(TopicError::Refused(refusal)), RETRY)
+                        self.not_found(TopicError::Refused(topic::must_be_created(topic, access.words)))
                     }
                 }
-                Err(trouble) => {
+                Err(error) => {
                     missing_since = None;
-                    (Some(trouble), RETRY)
+                    self.not_found(error)
                 }
             };
-            match trouble {
-                Some(TopicError::Refused(error)) => self.reading.refuse(error),
-                Some(TopicError::Transient(error)) => self.no_answer(&error, true),
-                None => {}
-            }
             thread::park_timeout(pause);
         }
+    }
+
+    /// Reports why the topic was not found. Returns the time until the next question.
+    fn not_found(&mut self, error: TopicError) -> Duration {
+        match error {
+            TopicError::Refused(refusal) => self.reading.refuse(refusal),
+            TopicError::Transient(error) => self.no_answer(&error, true),
+        }
+        RETRY
     }
 }
 
@@ -489,38 +487,22 @@ impl Asker {
 /// While a partition's leader changes, the partition has no leader for less than this.
 const CHANGE_TAKES: Duration = Duration::from_secs(1);
 
-/// Partitions that wait for the same thing.
-#[derive(Default)]
-struct Waiting {
-    /// Each partition, with the time of the first question that found it so.
-    since: BTreeMap<i32, Time>,
-    /// The partitions that a warning was sent about.
-    warned_of: BTreeSet<i32>,
-}
+/// Partitions, each with the time of the first question that found it without a leader, or without its leader's answer.
+type Waiting = BTreeMap<i32, Time>;
 
-impl Waiting {
-    /// These partitions, and no others, were found so by a question at `asked`. Returns those for which it has lasted.
-    fn lasting(&mut self, partitions: &BTreeSet<i32>, asked: Time) -> BTreeSet<i32> {
-        self.since.retain(|partition, _| partitions.contains(partition));
-        self.warned_of.retain(|partition| partitions.contains(partition));
-        for partition in partitions {
-            self.since.entry(*partition).or_insert(asked);
-        }
-        let lasts = |since: &Time| asked.since(*since) >= CHANGE_TAKES;
-        self.since.iter().filter(|(_, since)| lasts(since)).map(|(partition, _)| *partition).collect()
+/// Notes that these partitions, and no others, were found so by a question at `asked`. Returns those for which it has lasted.
+fn lasting(waiting: &mut Waiting, partitions: &BTreeSet<i32>, asked: Time) -> BTreeSet<i32> {
+    waiting.retain(|partition, _| partitions.contains(partition));
+    for partition in partitions {
+        waiting.entry(*partition).or_insert(asked);
     }
-
-    /// Whether a warning about these partitions is due; then it counts as sent.
-    fn is_to_be_warned_of(&mut self, partitions: BTreeSet<i32>) -> bool {
-        let is_due = !partitions.is_subset(&self.warned_of);
-        self.warned_of.extend(partitions);
-        is_due
-    }
+    waiting.iter().filter(|(_, since)| asked.since(**since) >= CHANGE_TAKES).map(|(partition, _)| *partition).collect()
 }
 
 impl Asker {
     /// Handles the answers to a question for the partitions `asked_for`. `unanswered` are the partitions without an answer, with the
-    /// reason; `are_all` if no other has one. If all of them lack a leader, Kafka counts as down. If only some lack one, or its answer, a warning is sent once.
+    /// reason; `are_all` if no other has one. If all of them lack a leader, Kafka counts as down. If only some lack one, or its answer, that is a
+    /// warning.
     fn report_unanswered(
         &mut self,
         asked_for: &BTreeSet<i32>,
@@ -532,29 +514,28 @@ impl Asker {
             let of_classes = unanswered.iter().filter(|(code, _)| classes.contains(&ErrorClass::from(*code)));
             of_classes.flat_map(|(_, partitions)| partitions).copied().collect()
         };
-        let topic = &self.reading.source.elections.topic;
-        let lasting = self.leaderless.lasting(&of(&[ErrorClass::Moving]), asked);
-        if !lasting.is_empty() {
-            let has = if lasting.len() == 1 { "has" } else { "have" };
-            let what =
-                format!("topic \"{topic}\": {} {has} no leader; start the brokers that hold it", numbers(&lasting));
-            if lasting == *asked_for {
-                self.reading.down(what);
-            } else if self.leaderless.is_to_be_warned_of(lasting) {
-                self.reading.warn(format!("{what}. The elections there wait until there is one"));
+        let reading = &self.reading;
+        let topic = &reading.source.elections.topic;
+        let leaderless = lasting(&mut self.leaderless, &of(&[ErrorClass::Moving]), asked);
+        if !leaderless.is_empty() {
+            let has = if leaderless.len() == 1 { "has" } else { "have" };
+            let which = numbers(&leaderless);
+            let what = format!("topic \"{topic}\": {which} {has} no leader; start the brokers that hold it");
+            if leaderless == *asked_for {
+                reading.down(what);
+            } else {
+                reading.warn_seldom(format!("{what}. The elections there wait until there is one"));
             }
         }
-        let lasting = self.silent.lasting(&of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
+        let silent = lasting(&mut self.silent, &of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
         // If no partition has an answer, Kafka is reported as down.
-        if !are_all && !lasting.is_empty() {
-            let what = numbers(&lasting);
-            if self.silent.is_to_be_warned_of(lasting) {
-                let why = self.reading.no_answer(&RDKafkaErrorCode::BrokerTransportFailure.into());
-                self.reading.warn(format!(
-                    "topic \"{topic}\": no answer from the leader of {what} ({why}). The elections there wait until it answers, or \
-                     another broker leads"
-                ));
-            }
+        if !are_all && !silent.is_empty() {
+            let why = reading.no_answer(&RDKafkaErrorCode::BrokerTransportFailure.into());
+            reading.warn_seldom(format!(
+                "topic \"{topic}\": no answer from the leader of {} ({why}). The elections there wait until it answers, or another \
+                 broker leads",
+                numbers(&silent)
+            ));
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use neli_proto::topic::{Layout, TopicFacts, TopicSettings};
+use neli_proto::time::Time;
+use neli_proto::topic::{GONE_AFTER, Layout, TopicFacts, TopicSettings};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{Metadata, MetadataBroker, MetadataTopic};
@@ -339,6 +340,12 @@ pub(super) fn may_not_describe(topic: &str) -> String {
     )
 }
 
+/// Whether a topic that has been missing since then may be there all the same: a broker that has just started may not know it yet. At a process's
+/// start it is taken for missing at once.
+pub(super) fn may_come_back(access: &Access, missing_since: Time) -> bool {
+    access.has_answered() && clock::now().since(missing_since) < GONE_AFTER
+}
+
 /// The line about a missing topic that this process may not create.
 pub(super) fn must_be_created(topic: &str, words: &Words) -> String {
     format!("topic \"{topic}\": it does not exist; create it, or {}", words.create_topic)
@@ -357,9 +364,11 @@ pub(super) fn may_not_read(topic: &str) -> String {
     format!("topic \"{topic}\": this user has no right to READ it; allow READ on it")
 }
 
-/// The line about a topic that this user may not write to.
+/// The line about a topic that this user may not write to. librdkafka has one code for all rights to a topic, and a right may have been revoked.
 pub(super) fn may_not_write(topic: &str) -> String {
-    format!("topic \"{topic}\": this user has no right to WRITE to it; allow WRITE on it")
+    format!(
+        "topic \"{topic}\": this user has no right to WRITE to it, or no right to DESCRIBE it any more; allow WRITE, which implies DESCRIBE"
+    )
 }
 
 /// Parses the settings, each independently of the others; `None` if the broker shows none of them.

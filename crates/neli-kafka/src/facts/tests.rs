@@ -70,50 +70,46 @@ fn a_reading_that_still_runs_continues_with_a_later_number() {
     }
 }
 
-/// A candidate may lead while its topic is judged: that reading is asked for only once.
+/// A candidate may lead while its topic is read at the start: that reading is asked for only once.
 #[test]
-fn a_reading_that_is_asked_for_while_the_topic_is_judged_follows() {
+fn a_reading_that_is_asked_for_during_or_after_the_first_one_follows() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("facts", 1, 1).unwrap();
     let ((source, topic, settings), (events, mut received)) = (parts(&cluster), mpsc::channel(8));
-    let (sender, orders) = std::sync::mpsc::channel();
-    let (id, is_judged, progress) = (Cell::new(0), false, Progress::default());
-    let judges_first = true;
-    let mut reading = Thread { source, topic, settings, events, orders, id, judges_first, is_judged, progress };
-    sender.send(7).unwrap();
-    reading.judge_first().unwrap();
-    thread::spawn(move || reading.run());
+    let reader = FactsReader::start(source, topic, settings, events, true).unwrap();
+    reader.read(7);
     let read = next_of(&mut received);
     assert!(
         matches!(read, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read { .. } })),
         "{read:?}"
     );
+    reader.read(8);
+    let again = next_of(&mut received);
+    assert!(
+        matches!(again, KafkaEvent::Process(SessionEvent::Facts { id: 8, event: FactsEvent::Read { .. } })),
+        "{again:?}"
+    );
 }
 
-fn begin(source: Source, is_judged: bool, events: Sender<KafkaEvent>) -> FactsReader {
+fn begin(source: Source, events: Sender<KafkaEvent>) -> FactsReader {
     let (_, topic, settings) = parts(&MockCluster::new(1).unwrap());
-    let (sender, orders) = std::sync::mpsc::channel();
-    let (id, judges_first, progress) = (Cell::new(0), false, Progress::default());
-    let reading = Thread { source, topic, settings, events, orders, id, judges_first, is_judged, progress };
-    thread::spawn(move || reading.run());
-    let reader = FactsReader(sender);
+    let reader = FactsReader::start(source, topic, settings, events, false).unwrap();
     reader.read(7);
     reader
 }
 
 /// Of a certificate and its key, one file is replaced after the other.
 #[test]
-fn a_client_that_can_not_be_made_is_refused_only_before_any_broker_has_answered() {
-    for has_answered in [false, true] {
-        let properties = [("security.protocol", "ssl"), ("ssl.ca.location", "/nonexistent")];
-        let properties = Properties(properties.map(|(key, value)| (key.into(), value.into())).into());
-        let (source, ..) = parts(&MockCluster::new(1).unwrap());
-        let source = Source { access: Access::at("127.0.0.1:9", &properties), ..source };
-        source.access.answered.store(has_answered, std::sync::atomic::Ordering::Relaxed);
-        let (events, mut received) = mpsc::channel(8);
-        let _reader = begin(source, false, events);
-        let first = next_of(&mut received);
-        assert_eq!((is_unread(&first), is_refusal(&first)), (has_answered, !has_answered), "{first:?}");
+fn a_client_that_can_not_be_made_is_tried_again() {
+    let properties = [("security.protocol", "ssl"), ("ssl.ca.location", "/nonexistent")];
+    let properties = Properties(properties.map(|(key, value)| (key.into(), value.into())).into());
+    let (source, ..) = parts(&MockCluster::new(1).unwrap());
+    let source = Source { access: Access::at("127.0.0.1:9", &properties), ..source };
+    let (events, mut received) = mpsc::channel(8);
+    let _reader = begin(source, events);
+    for _ in 0..2 {
+        let event = next_of(&mut received);
+        assert!(is_unread(&event), "{event:?}");
     }
 }
 
@@ -133,11 +129,12 @@ fn a_topic_that_was_there_may_be_missing_for_a_moment() {
     cluster.topic_error("facts", RDKafkaRespErr::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART).unwrap();
     let (source, ..) = parts(&cluster);
     let (events, mut received) = mpsc::channel(8);
-    let _reader = begin(source.clone(), false, events);
+    let _reader = begin(source.clone(), events);
     let first = next_of(&mut received);
     assert!(is_refusal(&first), "{first:?}");
+    source.access.answered.store(true, std::sync::atomic::Ordering::Relaxed);
     let (events, mut received) = mpsc::channel(8);
-    let _reader = begin(source, true, events);
+    let _reader = begin(source, events);
     let first = next_of(&mut received);
     assert!(is_unread(&first), "{first:?}");
     cluster.topic_error("facts", RDKafkaRespErr::RD_KAFKA_RESP_ERR_NO_ERROR).unwrap();
@@ -227,20 +224,5 @@ mod progress {
                 "{before:?} {now:?} {end}"
             );
         }
-    }
-
-    #[test]
-    fn answers_get_smaller_while_no_record_arrives_and_the_limit_is_reset_at_the_end() {
-        let mut progress = half_read(ONE);
-        let mut asked = Vec::new();
-        for _ in 0..3 {
-            progress.nothing_came(262_144);
-            asked.extend(progress.answer_bytes);
-        }
-        assert_eq!(asked, [32_768, 4_096, 4_096]);
-        assert_eq!(progress.reached_end(), half_read(ONE).facts);
-        assert_eq!(progress.answer_bytes, None);
-        progress.nothing_came(1_000);
-        assert_eq!(progress.answer_bytes, Some(1_000), "a user's limit is kept");
     }
 }
