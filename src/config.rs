@@ -91,7 +91,6 @@ pub const EMBEDDED_BY_ADDRESS: &str = "a broker of --embedded, which loses its j
 pub const WORDS: Words = Words {
     choose_another_group: "choose another --group",
     create_topic: "drop --no-create-topic",
-    members_of_others: "it has members that are no neli-run; choose another --group",
     own_broker: "if it is neli-run's own, say --embedded",
     use_log_elector: "use --elect log",
 };

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, bail};
 use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
 use neli_proto::hello::question;
 use neli_proto::record::{Body, Record};
@@ -15,16 +15,13 @@ use tokio::sync::mpsc::channel;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::Look;
 use crate::command::output;
-use crate::command::reading::{FoundElections, Observation, before, read_at};
+use crate::command::reading::{FoundElections, Observation, read_at};
 use crate::exit::{ExitStatus, line_of, with_status};
 use crate::report::json::{election, joined};
 use crate::text::{self, one_line};
 
 /// The capacity of the queue of reports about one record.
 const REPORTS: usize = 16;
-
-/// If a right is missing, Kafka reports which one within this time after the producer gave up the request.
-const REFUSAL_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// librdkafka takes no longer time limit for a record.
 const LONGEST_DELIVERY: Duration = Duration::from_millis(i32::MAX as u64);
@@ -225,21 +222,18 @@ pub(super) async fn append(
     let timeout = timeout.min(LONGEST_DELIVERY);
     let producer = Producer::start(access, &Elections::from(election), timeout, sender)?;
     producer.send(election, Some(0), key, value)?;
-    let (mut trouble, mut failed, mut until) = (None, None, None);
+    let mut trouble = None;
     loop {
-        match before(until, reports.recv()).await.flatten() {
+        match reports.recv().await {
             Some(KafkaEvent::Delivered { .. }) => return Ok(Appended::Yes),
             Some(KafkaEvent::Process(SessionEvent::Refused { error, .. })) => bail!(error),
             Some(KafkaEvent::Process(SessionEvent::AppendRefused { error })) => trouble = Some(error),
             Some(KafkaEvent::NotDelivered { error, may_be_in_log, .. }) => {
-                failed = Some((trouble.take().unwrap_or(error), may_be_in_log));
-                until = Some(clock::now() + REFUSAL_WITHIN);
-            }
-            Some(_) => {}
-            None => {
-                let (why, may_be_in_log) = failed.ok_or_else(|| anyhow!("the producer is gone"))?;
+                let why = trouble.unwrap_or(error);
                 return Ok(if may_be_in_log { Appended::Unknown(why) } else { Appended::No(why) });
             }
+            Some(_) => {}
+            None => bail!("the producer is gone"),
         }
     }
 }
@@ -254,6 +248,8 @@ pub(super) fn operator() -> Box<str> {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
 
     #[test]

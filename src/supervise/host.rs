@@ -12,7 +12,7 @@ use neli_proto::note::{Note, Refusal};
 use neli_proto::precedence::Assignment;
 use neli_proto::record::Body;
 use neli_proto::time::Time;
-use neli_proto::{assumptions, supervisor, topic};
+use neli_proto::{assumptions, supervisor};
 
 use crate::exit::ExitStatus;
 use crate::guard::Order;
@@ -81,9 +81,6 @@ impl Host for MainLoop {
             }
             return;
         }
-        if let Request::ReadAnew = request {
-            self.nodes.roles[role].readings += 1;
-        }
         if let Request::ReadAnew | Request::RenewProducer = request {
             // The reserve is lent until the log's bounds are known: at the limit of open files the client would have no descriptor to
             // connect with.
@@ -124,10 +121,6 @@ impl Host for MainLoop {
             }
             SessionEvent::Debug(message) => self.logger.event(&LogEvent::debug(message)),
             SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
-            // Only in the first reading.
-            SessionEvent::Risks { role: 0, risks } if self.nodes.roles[0].readings == 1 => {
-                self.logger.warn(format!("topic {:?}: {}", self.config.elections.topic, topic::warning(&risks)));
-            }
             SessionEvent::Warning(message) => self.logger.warn(message),
             // For the nodes, or said already.
             SessionEvent::AppendRefused { .. }
@@ -136,8 +129,7 @@ impl Host for MainLoop {
             | SessionEvent::Hello { .. }
             | SessionEvent::HelloDelivered
             | SessionEvent::Outage { .. }
-            | SessionEvent::Refused { .. }
-            | SessionEvent::Risks { .. } => {}
+            | SessionEvent::Refused { .. } => {}
         }
     }
 }

@@ -25,8 +25,6 @@ pub(super) struct Role {
     pub(super) logger: Logger,
     pub(super) node: Node,
     is_one_of_many: bool,
-    /// The number of readings of its journal so far.
-    pub(super) readings: u32,
     /// A batch that can't be decoded, and for how long it has blocked the reading.
     pub(super) undecodable: Reminder,
     /// The job and its guard. With several roles only a role that is claimed or led has one.
@@ -58,7 +56,6 @@ impl Role {
             election,
             node,
             is_one_of_many,
-            readings: 0,
             undecodable: Reminder::default(),
             job: None,
             awaited_guard: None,

@@ -80,7 +80,7 @@ fn a_group_of_another_program_stops_no_job() {
     let (mut leader, address) = listening(&election.candidate().option("--name", "first"));
     let term = leader.await_lead();
     election.await_witness(term);
-    await_refusal(&leader, "it has members that are no neli-run; choose another --group");
+    await_refusal(&leader, "it has members that are no candidates; choose another --group");
     wait::until_true("the refusal on the page", || metric(&address, "neli_group_refused group=") > 0.5);
     let (page, _) = status(&address);
     assert!(page["broker"]["trouble"].as_str().is_some_and(|why| why.contains("no neli-run")), "{page}");

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
-use std::{io, mem, thread};
+use std::{io, thread};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, Source, clock, locked, many_roles, reason};
 use neli_proto::candidate;
@@ -17,7 +17,6 @@ use neli_proto::node::{self, Action, Status};
 use neli_proto::note::Note;
 use neli_proto::record::{Offset, Why};
 use neli_proto::time::Time;
-use neli_proto::topic;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{broadcast, watch};
@@ -85,8 +84,6 @@ struct Driver {
     standing: usize,
     /// The elections whose end was not reported to users yet.
     ended: Vec<usize>,
-    /// Whether users were told what may lose the topic's records.
-    has_told_risks: bool,
 }
 
 impl Driver {
@@ -112,7 +109,6 @@ impl Driver {
             command_sender,
             commands,
             ended: Vec::new(),
-            has_told_risks: false,
         };
         Ok((driver, shared))
     }
@@ -434,12 +430,6 @@ impl Host for Driver {
         // The library has no keys.
         if let SessionEvent::Outage { error } = event {
             self.nodes.roles.iter().for_each(|role| role.set_trouble(error.as_deref()));
-        } else if let SessionEvent::Risks { risks, .. } = event {
-            // R0: each role's reading is judged, and each time that it begins.
-            if !mem::replace(&mut self.has_told_risks, true) {
-                let topic = &self.settings.source.elections.topic;
-                self.warn(&format!("topic {topic:?}: {}", topic::warning(&risks)));
-            }
         } else if let SessionEvent::Warning(message) = event {
             self.warn(&message);
         }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use std::{io, thread};
 
 use neli_kafka::{
-    Access, Elections, IfMissing, KafkaEvent, KafkaReaders, Router, STARTED_AGAIN_AFTER, SessionEvent, Source,
-    Timeouts, clock, reason, shown_duration,
+    Access, Elections, IfMissing, KafkaEvent, KafkaReaders, Router, SessionEvent, Source, Timeouts, clock, reason,
+    shown_duration,
 };
 use neli_proto::candidate;
 use neli_proto::followed_mapping::FollowedMapping;
@@ -133,7 +133,7 @@ pub(crate) fn start(
     let (warnings, warned) = broadcast::channel(WARNINGS_KEPT);
     let warned = Arc::new(warned);
     let mut reading = Reading::new(source, event_sender, states, warnings, on_warning);
-    reading.start().map_err(cannot)?;
+    reading.start();
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-follower".to_owned());
     thread.spawn(move || reading.run(waiter, events, followers)).map_err(cannot)?;
@@ -167,8 +167,6 @@ struct Reading {
     timeouts: Timeouts,
     /// Why nothing can be read: no broker answers, for example.
     trouble: Option<String>,
-    /// When a reader is to be started again that could not be.
-    starts_again_at: Option<Time>,
     /// The readings that have stopped at a batch that can't be decoded, each with its partition and what is wrong. Those of other partitions go on.
     undecodable: BTreeMap<(u32, i32), String>,
     /// Since when something can't be read, if the followers were warned of it.
@@ -206,7 +204,6 @@ impl Reading {
             timeouts: Timeouts::default(),
             roles: states.into_iter().map(role).collect(),
             trouble: None,
-            starts_again_at: None,
             undecodable: BTreeMap::new(),
             warned_since: None,
             warnings,
@@ -215,18 +212,18 @@ impl Reading {
     }
 
     /// Begins to read the journal of each role.
-    fn start(&mut self) -> io::Result<()> {
+    fn start(&mut self) {
         let now = clock::now();
         for role in self.roles() {
             self.router.read_anew(now, role);
         }
-        self.readers.follow(&mut self.router)
+        self.readers.follow(&mut self.router);
     }
 
     /// Reads until the last follower is dropped, or Kafka refuses to be read.
     fn run(mut self, mut waiter: Waiter, mut events: Receiver<KafkaEvent>, mut followers: Receiver<Infallible>) {
         loop {
-            let due = self.publish(clock::now()).into_iter().chain(self.starts_again_at).min();
+            let due = self.publish(clock::now()).into_iter().chain(self.readers.poll_timeout()).min();
             let event = waiter.wait(due, async {
                 tokio::select! {
                     biased;
@@ -411,8 +408,7 @@ impl Reading {
     /// Passes the router's events to the roles' listeners.
     fn follow_router(&mut self, now: Time) {
         loop {
-            // For lack of a thread a reader is started later.
-            self.starts_again_at = self.readers.follow(&mut self.router).err().map(|_| now + STARTED_AGAIN_AFTER);
+            self.readers.follow(&mut self.router);
             let event = self.router.poll();
             // No event of the former readings may reach a role that is read in another partition.
             if event.is_none() && !self.follow_mapping(now) {

@@ -10,7 +10,6 @@ use neli_proto::note::Refusal;
 pub(crate) const WORDS: Words = Words {
     choose_another_group: "choose another",
     create_topic: "don't call create_topic(false)",
-    members_of_others: "it has members that are no candidates; choose another name",
     own_broker: "if it is neli-run's embedded one, neli-run alone can use it",
     use_log_elector: "call elector(Elector::Log)",
 };

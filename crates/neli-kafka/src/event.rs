@@ -9,7 +9,7 @@ use neli_proto::fact::FactsEvent;
 use neli_proto::kafka::Event;
 use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
-use neli_proto::topic::{Risk, TopicFacts, TopicIdentity};
+use neli_proto::topic::{TopicFacts, TopicIdentity};
 
 /// An event that one of the threads of a client sends. The threads wait while the channel is full; the caller's thread never sends one.
 #[derive(Debug)]
@@ -202,13 +202,6 @@ pub enum SessionEvent {
         role: Option<u32>,
         /// One line with the cause, its value and the right value.
         error: String,
-    },
-    /// The topic may carry a role's election, with these risks (R0).
-    Risks {
-        /// The role.
-        role: u32,
-        /// The risks, at least one.
-        risks: Vec<Risk>,
     },
     /// A warning; the process goes on.
     Warning(String),

@@ -52,6 +52,6 @@ pub use reader::Reader;
 pub use reading::{IfMissing, Source};
 pub use session::{KafkaReaders, Router, Session};
 pub use text::{ClientError, Words, escaped, one_line, reason, shown_duration};
-pub use threads::{STARTED_AGAIN_AFTER, locked};
+pub use threads::locked;
 pub use topic::journal_to_create;
 pub use topics_reader::{TopicsEvent, TopicsReader};

@@ -370,7 +370,7 @@ impl<R: HasNode> Nodes<R> {
             Request::ReadAnew => self.session.read_anew(number),
             Request::ReadFrom(offset) => self.session.read_from(number, *offset),
             Request::RenewProducer => self.session.renew_producer(number),
-            Request::SayHello(hello) => return self.session.send_hello(number, hello),
+            Request::SayHello(hello) => return self.session.say_hello(hello),
             Request::Send { record } => return self.session.send(number, record),
         }
         true
@@ -420,7 +420,7 @@ impl<R: HasNode> Nodes<R> {
     fn follow_many(&mut self) {
         while let Some(action) = self.many.as_mut().and_then(ManyRoles::poll_action) {
             match action {
-                many_roles::Action::Hello(hello) => self.session.say_hello(&hello),
+                many_roles::Action::Hello(hello) => _ = self.session.say_hello(&hello),
                 // Kafka answers, so claims and releases that are under way are awaited.
                 many_roles::Action::Refuse(differs) => {
                     self.tell_all(&Event::Refused(Refusal::Roles(Box::new(differs))));

@@ -21,16 +21,11 @@ use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{MainQueue, may_be_in_log, topic_identity};
-use crate::questions::{ANSWER, AnswerLimit, LOOK_AGAIN, RETRY};
+use crate::questions::{ANSWER, AnswerLimit, LONGEST, LOOK_AGAIN, RETRY};
 use crate::text::{self, ClientError};
 use crate::threads::{self, locked};
 use crate::topic::{self, Presence, TopicError};
 use crate::{clock, embedded, identity};
-
-/// The time limit of the question that opens the producer's connection.
-const WARMING: Duration = Duration::from_secs(16);
-/// The time limit of the question about the missing right.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// Writes the records of a topic's elections, and reports the outcome of each.
 ///
@@ -95,7 +90,6 @@ impl Producer {
         let context = Deliveries {
             context: KafkaContext::new(access),
             events,
-            forbidden: AtomicBool::new(false),
             elections: elections.clone(),
             refused: AtomicBool::new(false),
             fact_refused: Mutex::default(),
@@ -115,10 +109,6 @@ impl Producer {
             // there and spins for the rest of the last one, which takes half of an idle candidate's processor time.
             while !ended.load(Ordering::Relaxed) {
                 polled.poll(Duration::ZERO);
-                if polled.context().forbidden.swap(false, Ordering::Relaxed) {
-                    let error = why_forbidden(&polled);
-                    let _ = polled.context().events.blocking_send(SessionEvent::Refused { role: None, error }.into());
-                }
                 queue.wait(polled.context().context.rebootstrap.after_poll(polled.client()));
             }
             // The queue must be dropped before the client.
@@ -138,7 +128,7 @@ impl Producer {
         let (producer, stopped) = (Arc::clone(&self.inner), Arc::clone(&self.polling.stopped));
         threads::start("neli-topic", move || {
             let context = producer.context();
-            let mut answer_limit = AnswerLimit::new(WARMING, ANSWER);
+            let mut answer_limit = AnswerLimit::new(LONGEST, ANSWER);
             let mut missing_since = None;
             while !stopped.load(Ordering::Relaxed) && !context.events.is_closed() {
                 let asked = clock::now();
@@ -195,8 +185,7 @@ impl Producer {
         key: &str,
         payload: Option<&[u8]>,
     ) -> Result<(), ClientError> {
-        let sent = seq.map_or(Sent::Hello, |seq| Sent::Record { role: election.role, seq });
-        self.queue((&election.topic, election.partition), key, payload, sent)
+        self.queue((&election.topic, election.partition), key, payload, Sent::of(election.role, seq))
     }
 
     fn queue(
@@ -211,15 +200,16 @@ impl Producer {
         self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
     }
 
-    /// Queues a hello of a process with many roles, and returns at once. Only its delivery is reported ([`SessionEvent::HelloDelivered`]).
+    /// Queues a hello of this process, and returns at once. With `seq` its outcome is reported as that of a record, otherwise its delivery
+    /// ([`SessionEvent::HelloDelivered`]).
     ///
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the hello is too large.
-    pub(crate) fn say_hello(&self, payload: &[u8]) -> Result<(), ClientError> {
+    pub(crate) fn say_hello(&self, seq: Option<u64>, payload: &[u8]) -> Result<(), ClientError> {
         let elections = &self.inner.context().elections;
         let partition = (&*elections.topic, Elections::PARTITION_OF_HELLOS);
-        self.queue(partition, &elections.hello_key(), Some(payload), Sent::Hello)
+        self.queue(partition, &elections.hello_key(), Some(payload), Sent::of(elections.roles.start, seq))
     }
 
     /// Queues a fact for partition 0 of the topic of facts, and returns at once. The outcome is reported with `id`.
@@ -251,11 +241,11 @@ fn warm(producer: &Arc<BaseProducer<Deliveries>>, stopped: &Arc<AtomicBool>, bro
     let (producer, stopped) = (Arc::clone(producer), Arc::clone(stopped));
     let ask = move || {
         let of = &producer.context().elections;
-        let _ = topic_identity(producer.client(), &of.topic, broker, WARMING);
+        let _ = topic_identity(producer.client(), &of.topic, broker, LONGEST);
         // The logs' bounds are not asked for: that question would wait in librdkafka's queue, and when its time is over, librdkafka would
         // close a connection whose login is slow.
         let found = loop {
-            match topic::look(producer.client(), of, WARMING) {
+            match topic::look(producer.client(), of, LONGEST) {
                 Ok(Presence::There(found)) if found.is_whole || broker.is_none() => break found,
                 // R0 does not judge the embedded broker's topic. librdkafka itself looks for a missing topic less and less often, so a
                 // claim would wait up to a second.
@@ -270,21 +260,11 @@ fn warm(producer: &Arc<BaseProducer<Deliveries>>, stopped: &Arc<AtomicBool>, bro
         };
         let leaders: BTreeSet<i32> = found.layouts.values().map(|layout| layout.leader).collect();
         for leader in leaders {
-            let _ = topic_identity(producer.client(), &of.topic, Some(leader), WARMING);
+            let _ = topic_identity(producer.client(), &of.topic, Some(leader), LONGEST);
         }
     };
     // Without this thread the first record only takes a little longer.
     let _ = threads::start("neli-warm", ask);
-}
-
-/// The line about a record that was refused because of a missing right. librdkafka has one code for all rights to a topic, so the topic is
-/// looked at to find out which right is missing.
-fn why_forbidden(producer: &BaseProducer<Deliveries>) -> String {
-    let elections = &producer.context().elections;
-    match topic::look(producer.client(), elections, LOOK) {
-        Err(TopicError::Refused(error)) => error,
-        Ok(_) | Err(TopicError::Transient(_)) => topic::may_not_write(&elections.topic),
-    }
 }
 
 // ---- the outcome of each record that was queued: translates librdkafka's delivery reports to [`KafkaEvent`]s -------
@@ -299,12 +279,16 @@ enum Sent {
     Record { role: u32, seq: u64 },
 }
 
+impl Sent {
+    fn of(role: u32, seq: Option<u64>) -> Self {
+        seq.map_or(Self::Hello, |seq| Self::Record { role, seq })
+    }
+}
+
 /// The producer's context: it translates librdkafka's delivery reports to [`KafkaEvent`]s.
 struct Deliveries {
     context: KafkaContext,
     events: Sender<KafkaEvent>,
-    /// A record was refused because this user lacks a right.
-    forbidden: AtomicBool,
     /// The elections of whose journals the records are.
     elections: Elections,
     /// A record of the journal was refused, and none has been appended since.
@@ -327,9 +311,7 @@ impl Deliveries {
             Ok(message) => FactsEvent::Appended { id, offset: message.offset() },
             Err((error, message)) => {
                 let code = error.rdkafka_error_code();
-                if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
-                    self.send(SessionEvent::Refused { role: None, error: topic::may_not_write(message.topic()) });
-                }
+                self.note_forbidden(code, message.topic());
                 // If a fact is sent again until its time is over, the code does not say why.
                 let by_code = code.filter(|code| !ends_a_wait(*code));
                 let why = by_code.map_or(refused, |code| of_refused_append(&plain(code)));
@@ -338,6 +320,12 @@ impl Deliveries {
             }
         };
         self.send(SessionEvent::Facts { id, event });
+    }
+
+    fn note_forbidden(&self, code: Option<RDKafkaErrorCode>, topic: &str) {
+        if code.is_some_and(|code| ErrorClass::from(code) == ErrorClass::TopicForbidden) {
+            self.send(SessionEvent::Refused { role: None, error: topic::may_not_write(topic) });
+        }
     }
 
     fn refused(&self, error: String) {
@@ -396,10 +384,8 @@ impl ProducerContext for Deliveries {
                 let timeout = self.timeout.as_millis();
                 self.send(SessionEvent::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
             }
-            Some(code) if ErrorClass::from(code) == ErrorClass::TopicForbidden => {
-                self.forbidden.store(true, Ordering::Relaxed);
-            }
             Some(code) => {
+                self.note_forbidden(Some(code), message.topic());
                 if let Some(error) = of_refused_append(&plain(code)) {
                     self.refused(error);
                 }

@@ -24,8 +24,8 @@ use crate::facts::{FactsReader, FactsSettings, FactsTopic};
 use crate::group::Member;
 use crate::producer::Producer;
 use crate::reading::Source;
-use crate::text::{ClientError, reason, without_thread};
-use crate::threads::STARTED_AGAIN_AFTER;
+use crate::text::{ClientError, reason};
+use crate::threads::news_of_lack;
 use crate::topic::partitions_changed;
 
 pub use router::{KafkaReaders, Router};
@@ -57,10 +57,10 @@ pub struct Session {
     /// Since when each role waits for the topic to be judged; and whether the question is out.
     unjudged: BTreeMap<u32, Time>,
     is_judging: bool,
-    /// When the question could not be asked for lack of a thread, if so.
-    no_thread_at: Option<Time>,
-    /// When a reader could not be started for lack of a thread, if so.
-    no_reader_at: Option<Time>,
+    /// Whether it was said what may lose the topic's records.
+    has_told_risks: bool,
+    /// When the question is asked again that could not be for lack of a thread, if so.
+    judges_again_at: Option<Time>,
     /// Since when no broker answers the reader of all partitions, or when that was replaced last because of it.
     down_since: Option<Time>,
     /// Since when a question for the topic's id is open, or when the producer was replaced last because of it.
@@ -112,8 +112,8 @@ impl Session {
             has_grown: false,
             unjudged: BTreeMap::new(),
             is_judging: false,
-            no_thread_at: None,
-            no_reader_at: None,
+            has_told_risks: false,
+            judges_again_at: None,
             down_since: None,
             unidentified_since: None,
             member: None,
@@ -214,33 +214,21 @@ impl Session {
     /// Hands over a record of the role, and returns at once whether that was possible: its result is reported with its `seq`. If the queue is full,
     /// the record too large, or the topic not known yet, [`SessionEvent::AppendRefused`] and [`Event::Undelivered`] follow.
     pub(crate) fn send(&mut self, role: u32, record: &Record) -> bool {
-        self.hand_over(role, record.seq, ElectionId::key, &record.to_bytes())
-    }
-
-    /// The same for a hello of the role's candidate. The delivery of the last one is reported by [`SessionEvent::HelloDelivered`].
-    pub(crate) fn send_hello(&mut self, role: u32, hello: &Hello) -> bool {
-        let seq = hello.seq.filter(|_| !hello.leaves);
-        let is_handed_over = self.hand_over(role, seq, ElectionId::hello_key, &hello.to_bytes());
-        if is_handed_over && hello.leaves {
-            self.last_hello_until = Some(clock::now() + LAST_HELLO_TAKES);
-        }
-        is_handed_over
-    }
-
-    fn hand_over(&mut self, role: u32, seq: Option<u64>, key: fn(&ElectionId) -> String, payload: &[u8]) -> bool {
         let done = match self.election(role) {
-            Some(election) => self.producer.send(&election, seq, &key(&election), Some(payload)),
+            Some(election) => self.producer.send(&election, record.seq, &election.key(), Some(&record.to_bytes())),
             None => Err(ClientError("the topic is not known yet".to_owned())),
         };
-        let Err(error) = done else { return true };
-        self.not_handed_over(&error);
-        self.tell(role, Event::Undelivered { seq: seq.unwrap_or_default(), may_be_in_log: false });
-        false
+        self.is_handed_over(role, record.seq, done)
     }
 
-    /// Reports why a record could not be handed over, unless that is a missing right, which is refused.
-    fn not_handed_over(&mut self, ClientError(words): &ClientError) {
-        self.outputs.extend(of_refused_append(words).map(|error| SessionEvent::AppendRefused { error }));
+    /// Returns whether a record was handed over. Reports why it was not, unless that is a missing right, which is refused.
+    fn is_handed_over(&mut self, role: u32, seq: Option<u64>, done: Result<(), ClientError>) -> bool {
+        let Err(ClientError(words)) = done else { return true };
+        self.outputs.extend(of_refused_append(&words).map(|error| SessionEvent::AppendRefused { error }));
+        if let Some(seq) = seq {
+            self.tell(role, Event::Undelivered { seq, may_be_in_log: false });
+        }
+        false
     }
 
     /// How many partitions the topic has, once that is known.
@@ -315,11 +303,6 @@ impl Session {
     }
 
     pub(crate) fn handle_kafka_event(&mut self, event: KafkaEvent) {
-        // One comes every 20 s at the latest.
-        if self.no_thread_at.is_some_and(|at| clock::now().since(at) >= STARTED_AGAIN_AFTER) {
-            self.judge();
-        }
-        self.join_again(clock::now());
         match event {
             KafkaEvent::Delivered { role, seq } => self.tell(role, Event::Delivered { seq }),
             KafkaEvent::Group { member, event } => self.handle_group_event(member, event),
@@ -356,44 +339,39 @@ impl Session {
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let reads_again_at = self.no_reader_at.map(|at| at + STARTED_AGAIN_AFTER);
         let replaced_at =
             [self.down_since, self.unidentified_since].map(|since| since.map(|since| since + REPLACED_AFTER));
-        replaced_at.into_iter().chain([reads_again_at]).flatten().min()
+        let again_at = [self.readers.poll_timeout(), self.judges_again_at, self.joins_again_at];
+        replaced_at.into_iter().chain(again_at).flatten().min()
     }
 
-    /// Tries again to start the readers that could not be started, since events come only from those that were; and replaces clients.
+    /// Tries again what could not be done, and replaces clients.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if self.no_reader_at.is_some_and(|at| now >= at + STARTED_AGAIN_AFTER) {
+        let is_due = |at: Option<Time>| at.is_some_and(|at| now >= at);
+        if is_due(self.readers.poll_timeout()) {
             self.follow_router();
+        }
+        if is_due(self.judges_again_at) {
+            self.judge();
+        }
+        if is_due(self.joins_again_at) {
+            self.join();
         }
         self.replace_clients(now);
     }
 
     /// Does what the router wants of the readers, and reports its events.
     fn follow_router(&mut self) {
-        let started = self.readers.follow(&mut self.router);
-        self.note_readers(clock::now(), started);
+        self.readers.follow(&mut self.router);
         self.outputs.extend(std::iter::from_fn(|| self.router.poll()));
-    }
-
-    /// A reader that lacks a thread is started later. The roles that it does not concern lead on.
-    fn note_readers(&mut self, now: Time, started: io::Result<()>) {
-        let Err(error) = started else {
-            self.no_reader_at = None;
-            return;
-        };
-        if self.no_reader_at.replace(now).is_none() {
-            self.outputs.push_back(SessionEvent::Warning(without_thread(&reason(&error))));
-        }
     }
 }
 
 // ---- what a session does with the topic of facts -------------------------------------------------------------------
 
 impl Session {
-    /// A reader of the topic of facts: [`SessionEvent::Facts`] follows for each of its readings. `judges_first`: the topic is judged before the
-    /// first one, which may be long after.
+    /// A reader of the topic of facts: [`SessionEvent::Facts`] follows for each of its readings. `reads_at_once`: it also reads, and judges, the
+    /// topic now, since the first of these may be long after.
     ///
     /// # Errors
     ///
@@ -402,9 +380,9 @@ impl Session {
         &self,
         topic: FactsTopic,
         settings: FactsSettings,
-        judges_first: bool,
+        reads_at_once: bool,
     ) -> io::Result<FactsReader> {
-        FactsReader::start(self.readers.source.clone(), topic, settings, self.event_sender.clone(), judges_first)
+        FactsReader::start(self.readers.source.clone(), topic, settings, self.event_sender.clone(), reads_at_once)
     }
 
     /// Hands over a fact under this key, and returns at once: its result is reported with `id`.
@@ -417,18 +395,19 @@ impl Session {
     }
 }
 
-// ---- the hellos of a process with many roles, and the last one of any process --------------------------------------
+// ---- hellos ---------------------------------------------------------------------------------------------------------
 
 impl Session {
-    /// Hands over a hello for all roles of this process, and returns at once: [`SessionEvent::HelloDelivered`] follows when it is in the log. If
-    /// it can't be delivered, no event follows; if it can't be handed over (the queue is full, or the hello too large),
-    /// [`SessionEvent::AppendRefused`].
-    pub(crate) fn say_hello(&mut self, hello: &Hello) {
-        if let Err(error) = self.producer.say_hello(&hello.to_bytes()) {
-            self.not_handed_over(&error);
-        } else if hello.leaves {
+    /// Hands over a hello for all roles of this process, and returns at once whether that was possible. That of a candidate with a single role has
+    /// a sequence number, and its result is reported as that of a record. Of any other, and of the last one, only the delivery is reported, by
+    /// [`SessionEvent::HelloDelivered`].
+    pub(crate) fn say_hello(&mut self, hello: &Hello) -> bool {
+        let seq = hello.seq.filter(|_| !hello.leaves);
+        let done = self.producer.say_hello(seq, &hello.to_bytes());
+        if hello.leaves && done.is_ok() {
             self.last_hello_until = Some(clock::now() + LAST_HELLO_TAKES);
         }
+        self.is_handed_over(self.readers.source.elections.roles.start, seq, done)
     }
 
     /// Until when the process waits with its exit for its last hello; none if it does not wait.
@@ -507,6 +486,7 @@ impl Session {
     /// Asks for the topic's settings for R0, once for all roles that wait for them.
     fn judge(&mut self) {
         if self.is_judging || self.unjudged.is_empty() {
+            self.judges_again_at = None;
             return;
         }
         let asked = self.producer.judge();
@@ -515,15 +495,10 @@ impl Session {
 
     /// Without a thread the question is asked again later: until it is answered, no role of this process can lead.
     fn note_question(&mut self, now: Time, asked: io::Result<()>) {
-        match asked {
-            Ok(()) => (self.is_judging, self.no_thread_at) = (true, None),
-            Err(error) => {
-                if self.no_thread_at.replace(now).is_none() {
-                    let warning =
-                        format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
-                    self.outputs.push_back(SessionEvent::Warning(warning));
-                }
-            }
+        self.is_judging = asked.is_ok();
+        if let Some(error) = news_of_lack(&mut self.judges_again_at, now, asked) {
+            let warning = format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
+            self.outputs.push_back(SessionEvent::Warning(warning));
         }
     }
 
@@ -546,8 +521,10 @@ impl Session {
         let place = JudgedPartition { bootstrap: &access.bootstrap, topic: &elections.topic, partition };
         match topic::judge(facts, place) {
             Ok(Judgement { cut_is_harmless, gaps_are_markers, risks }) => {
-                if !risks.is_empty() {
-                    self.outputs.push_back(SessionEvent::Risks { role, risks });
+                // Each role's reading is judged, and each time that it begins.
+                if !risks.is_empty() && !mem::replace(&mut self.has_told_risks, true) {
+                    let warning = format!("topic {:?}: {}", elections.topic, topic::warning(&risks));
+                    self.outputs.push_back(SessionEvent::Warning(warning));
                 }
                 self.tell(role, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
             }
@@ -623,13 +600,6 @@ impl Session {
                 let line = format!("group \"{}\": it can't be joined: {error}", elections.group);
                 self.set_refusal(Some(Refusal { words: error.to_string(), line }));
             }
-        }
-    }
-
-    /// Tries again to join the group, if there was no member. Called with each event of Kafka.
-    fn join_again(&mut self, now: Time) {
-        if self.joins_again_at.is_some_and(|at| now >= at) {
-            self.join();
         }
     }
 

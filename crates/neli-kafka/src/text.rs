@@ -31,8 +31,6 @@ pub struct Words {
     pub choose_another_group: &'static str,
     /// Whether a missing topic may be created.
     pub create_topic: &'static str,
-    /// The group has members that are no candidates, and another name for it.
-    pub members_of_others: &'static str,
     /// The broker may be an embedded one.
     pub own_broker: &'static str,
     /// The elector that needs no group.
@@ -43,7 +41,6 @@ pub struct Words {
 pub(crate) const NEUTRAL: Words = Words {
     choose_another_group: "choose another",
     create_topic: "let it be created",
-    members_of_others: "it has members that are no candidates; choose another name",
     own_broker: "if it is an embedded one, say so",
     use_log_elector: "use the elector that needs no group",
 };

@@ -1,5 +1,3 @@
-use neli_proto::topic::Risk;
-
 use super::*;
 use crate::handle::Election;
 
@@ -64,13 +62,4 @@ fn a_panic_of_the_thread_ends_the_election_for_the_program() {
     assert_eq!(told, [Event::Acquired { term: 7 }, Event::warning(&why)], "whether the lead was released is unknown");
     assert!(shared[0].state.borrow().tenure.is_none());
     assert_eq!(shared[0].state.borrow().ended, Some(Error::System(why)));
-}
-
-/// R0: each candidate warns of what may lose records, once. A program with the library need not have `neli-run doctor`.
-#[test]
-fn risks_of_the_topic_are_a_warning_once() {
-    let risks = || SessionEvent::Risks { role: 0, risks: vec![Risk::UncleanLeaderElection] };
-    let warnings = warnings_after(vec![risks(), risks()]);
-    let expected = "topic \"billing.neli\": unclean.leader.election.enable=true: ";
-    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
 }

@@ -221,7 +221,7 @@ fn a_batch_that_can_not_be_decoded_hides_the_roles_of_its_partition_alone() {
     let source = source();
     let elections = Elections { roles: 0..2, ..source.elections };
     let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings, None);
-    reading.start().unwrap();
+    reading.start();
     let of = |partition, event| KafkaEvent::Reading { reading: 1, partition, event };
     let answered = || candidate::Event::Answered { asked: clock::now(), start: 0, end: 0 };
     for event in [KafkaEvent::Partitions(2), of(0, answered()), of(1, answered())] {
@@ -252,7 +252,7 @@ fn a_batch_that_can_not_be_decoded_hides_the_roles_of_its_partition_alone() {
 fn a_topic_that_is_gone_is_why_the_leader_is_unknown() {
     let mut fixture = Fixture::new();
     let Fixture { reading, follower, .. } = &mut fixture;
-    reading.start().unwrap();
+    reading.start();
     let began = clock::now();
     let of = |event| KafkaEvent::Reading { reading: 1, partition: 0, event };
     reading.handle(of(candidate::Event::Answered { asked: began, start: 0, end: 0 })).unwrap();
@@ -279,7 +279,7 @@ fn a_topic_that_is_gone_is_why_the_leader_is_unknown() {
 fn a_reader_that_hands_over_nothing_is_replaced() {
     let mut fixture = Fixture::new();
     let reading = &mut fixture.reading;
-    reading.start().unwrap();
+    reading.start();
     let began = clock::now();
     reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: 10 });
     let due = reading.publish(began).unwrap();
@@ -295,7 +295,7 @@ fn a_reader_that_hands_over_nothing_is_replaced() {
 fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
     let mut fixture = Fixture::new();
     let reading = &mut fixture.reading;
-    reading.start().unwrap();
+    reading.start();
     let read = |offset, record| KafkaEvent::Read { reading: 1, partition: 0, offset, record };
     let ends = |end| {
         let event = candidate::Event::Answered { asked: clock::now(), start: 0, end };

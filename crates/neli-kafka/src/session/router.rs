@@ -20,10 +20,13 @@ use neli_proto::listener::CutSigns;
 use neli_proto::time::Time;
 use tokio::sync::mpsc::Sender;
 
+use crate::clock;
 use crate::election::Elections;
 use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::reader::Reader;
 use crate::reading::{Order, Source};
+use crate::text::{reason, without_thread};
+use crate::threads::news_of_lack;
 
 /// The readings, and the elections that follow each. Which are in progress is a state; what each is to do further is an order.
 #[derive(Default)]
@@ -39,9 +42,8 @@ pub struct Router {
     progress: BTreeMap<(u32, i32), Progress>,
     /// The number of readings so far, which is the number of the last one.
     readings: u32,
-    /// The extra readings in progress, with the time at which each began; and those that wait until fewer are in progress.
-    extra: BTreeMap<u32, Time>,
-    waiting: VecDeque<u32>,
+    /// The extra readings, with the time at which each began; none while it waits until fewer are in progress.
+    extra: BTreeMap<u32, Option<Time>>,
     /// The elections that are not caught up.
     eager: BTreeSet<u32>,
     events: VecDeque<SessionEvent>,
@@ -75,7 +77,12 @@ impl Router {
 
     /// The numbers of the readings in progress.
     fn readings(&self) -> impl Iterator<Item = u32> {
-        self.live.into_iter().chain(self.extra.keys().copied())
+        self.live.into_iter().chain(self.extra.iter().filter_map(|(reading, begun)| begun.map(|_| *reading)))
+    }
+
+    /// The numbers of the extra readings that wait.
+    fn waiting(&self) -> impl Iterator<Item = u32> {
+        self.extra.iter().filter(|(_, begun)| begun.is_none()).map(|(reading, _)| *reading)
     }
 
     /// The partitions that this reading reads; `None` if it reads all that are in use.
@@ -91,7 +98,7 @@ impl Router {
 
     /// Whether this reading is in progress.
     pub fn has(&self, reading: u32) -> bool {
-        self.live == Some(reading) || self.extra.contains_key(&reading)
+        self.readings().any(|known| known == reading)
     }
 
     /// The reading that a role follows, and the role's partition.
@@ -133,7 +140,7 @@ impl Router {
             Some(progress) if progress.stage == Stage::Asking => self.join(role, live),
             Some(progress) => {
                 if progress.is_stuck(now) {
-                    self.replace_live(now, live);
+                    self.renew_live(now);
                 }
                 let asking = self.progress.iter().find(|((reading, of), progress)| {
                     *of == partition && Some(*reading) != self.live && !progress.is_answered
@@ -167,7 +174,7 @@ impl Router {
         if progress.stage != Stage::Reading {
             progress.is_answered = true;
             (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, offset, now);
-            if !self.waiting.contains(&reading) {
+            if self.has(reading) {
                 self.order(reading, Order::ReadFrom { partition, offset });
             }
         }
@@ -208,7 +215,6 @@ impl Router {
         self.live = None;
         self.progress.clear();
         self.extra.clear();
-        self.waiting.clear();
         self.eager.clear();
     }
 
@@ -308,7 +314,7 @@ impl Router {
                 let known_end = progress.known_end;
                 *progress = Progress { stage: Stage::Reading, position, known_end, ..Progress::asking(now) };
                 if self.live_is_outdated {
-                    self.replace_live(now, live);
+                    self.renew_live(now);
                 } else {
                     self.order(live, Order::ReadFrom { partition, offset: position });
                 }
@@ -486,24 +492,22 @@ impl Router {
     fn begin_extra(&mut self, now: Time, partition: i32) -> u32 {
         let live = self.live.and_then(|live| self.progress.get(&(live, partition)));
         let known_end = live.map_or(0, |live| live.known_end);
-        let mut waiting = self.waiting.iter().copied();
-        let reading =
-            waiting.find(|reading| !self.progress.contains_key(&(*reading, partition))).unwrap_or_else(|| {
-                self.readings += 1;
-                self.waiting.push_back(self.readings);
-                self.readings
-            });
+        let free = self.waiting().find(|reading| !self.progress.contains_key(&(*reading, partition)));
+        let reading = free.unwrap_or_else(|| {
+            self.readings += 1;
+            self.extra.insert(self.readings, None);
+            self.readings
+        });
         self.progress.insert((reading, partition), Progress { known_end, ..Progress::asking(now) });
         reading
     }
 
     /// Begins waiting extra readings, as far as the limit allows. Each reads all partitions that were added to it while it waited.
     fn start_extra(&mut self, now: Time) {
-        while !self.waiting.is_empty()
-            && self.extra.values().filter(|begun| now.since(**begun) < EXTRA_TAKES).count() < MOST_EXTRA
-            && let Some(reading) = self.waiting.pop_front()
-        {
-            self.extra.insert(reading, now);
+        let counted = self.extra.values().flatten().filter(|begun| now.since(**begun) < EXTRA_TAKES).count();
+        let begin: Vec<u32> = self.waiting().take(MOST_EXTRA.saturating_sub(counted)).collect();
+        for reading in begin {
+            self.extra.insert(reading, Some(now));
             let begun = self.partitions_of(reading).filter(|(_, progress)| progress.stage == Stage::Reading);
             let orders: Vec<_> = begun
                 .map(|(partition, progress)| (reading, Order::ReadFrom { partition, offset: progress.position }))
@@ -512,16 +516,11 @@ impl Router {
         }
     }
 
-    /// Replaces the client of the live reading, if there is one, because no broker answers it.
+    /// Replaces the client of the live reading, if there is one, by another one that continues at the same offsets: it is stuck or outdated, or
+    /// no broker answers it. The elections that follow it notice nothing. The new client gets as much time as the old one before it counts as
+    /// stuck too.
     pub(crate) fn renew_live(&mut self, now: Time) {
-        if let Some(live) = self.live {
-            self.replace_live(now, live);
-        }
-    }
-
-    /// Replaces the client of the live reading, which is stuck or outdated, by another one that continues at the same offsets. The elections
-    /// that follow it notice nothing. The new client gets as much time as the old one before it counts as stuck too.
-    fn replace_live(&mut self, now: Time, before: u32) {
+        let Some(before) = self.live else { return };
         self.readings += 1;
         let live = self.readings;
         (self.live, self.live_is_outdated) = (Some(live), false);
@@ -562,7 +561,6 @@ impl Router {
         self.progress.remove(&(reading, partition));
         if self.partitions_of(reading).next().is_none() {
             self.extra.remove(&reading);
-            self.waiting.retain(|waiting| *waiting != reading);
         }
     }
 
@@ -591,20 +589,24 @@ pub struct KafkaReaders {
     pub source: Source,
     by_reading: BTreeMap<u32, Reader>,
     event_sender: Sender<KafkaEvent>,
+    /// When a reader is started again that lacked a thread, if so.
+    starts_again_at: Option<Time>,
 }
 
 impl KafkaReaders {
     /// The readers send their events to `event_sender`, which are to be passed to the router.
     pub const fn new(source: Source, event_sender: Sender<KafkaEvent>) -> Self {
-        Self { source, by_reading: BTreeMap::new(), event_sender }
+        Self { source, by_reading: BTreeMap::new(), event_sender, starts_again_at: None }
     }
 
-    /// Does what the router wants of the readers.
-    ///
-    /// # Errors
-    ///
-    /// A reader can't be started: the machine has no thread to spare. The next call tries again, and gives it its orders.
-    pub fn follow(&mut self, router: &mut Router) -> io::Result<()> {
+    /// When [`follow`](Self::follow) is to be called again, at the latest.
+    pub const fn poll_timeout(&self) -> Option<Time> {
+        self.starts_again_at
+    }
+
+    /// Does what the router wants of the readers. A reader that lacks a thread is started by a later call, and gets its orders then. The roles
+    /// that it does not concern lead on.
+    pub fn follow(&mut self, router: &mut Router) {
         self.by_reading.retain(|reading, _| router.has(*reading));
         let mut started = Ok(());
         for reading in router.readings() {
@@ -624,7 +626,14 @@ impl KafkaReaders {
             }
             // One that has ended needs nothing any more.
         }
-        started
+        self.note(started);
+    }
+
+    pub(super) fn note(&mut self, started: io::Result<()>) {
+        if let Some(error) = news_of_lack(&mut self.starts_again_at, clock::now(), started) {
+            // It does not wait: the caller's thread is the one that empties the channel.
+            let _ = self.event_sender.try_send(SessionEvent::Warning(without_thread(&reason(&error))).into());
+        }
     }
 }
 

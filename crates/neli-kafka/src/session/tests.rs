@@ -2,7 +2,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
-use neli_proto::topic::TopicId;
+use neli_proto::topic::{Layout, TopicId, TopicSettings};
 use rdkafka::mocking::MockCluster;
 
 use super::*;
@@ -59,30 +59,28 @@ async fn the_settings_are_asked_for_again_after_a_lack_of_threads() {
     session.note_question(clock::now(), no_thread());
     let warning = session.outputs.pop_front();
     assert!(matches!(&warning, Some(SessionEvent::Warning(warning)) if warning.contains("lack of a thread")));
-    session.handle_kafka_event(SessionEvent::Outage { error: None }.into());
+    session.note_question(clock::now(), no_thread());
+    let again = session.poll_timeout().unwrap();
+    session.handle_timeout(again - Duration::from_millis(1));
     assert!(!session.is_judging, "not at once");
-    session.note_question(clock::now() - Duration::from_secs(1), no_thread());
-    session.handle_kafka_event(SessionEvent::Outage { error: None }.into());
+    session.handle_timeout(again);
     assert!(session.is_judging);
-    assert!(
-        session.outputs.iter().all(|output| matches!(output, SessionEvent::Outage { .. })),
-        "one warning is enough"
-    );
+    assert!(session.outputs.is_empty(), "one warning is enough");
+    assert_eq!(session.poll_timeout(), None);
 }
 
 /// A single election has no other reader, whose events would come meanwhile.
 #[tokio::test]
 async fn a_reader_is_started_after_a_lack_of_threads() {
     let mut session = session("127.0.0.1:9", 1);
-    let now = clock::now();
     for _ in 0..2 {
-        session.note_readers(now, Err(io::Error::from_raw_os_error(11)));
+        session.readers.note(Err(io::Error::from_raw_os_error(11)));
     }
-    let outputs: Vec<SessionEvent> = session.outputs.drain(..).collect();
+    let outputs: Vec<SessionEvent> = std::iter::from_fn(|| session.poll()).collect();
     let [SessionEvent::Warning(warning)] = &outputs[..] else { panic!("{outputs:?}") };
     assert!(warning.contains("lack of a thread"), "{warning}");
     let again = session.poll_timeout().unwrap();
-    session.handle_timeout(now);
+    session.handle_timeout(again - Duration::from_millis(1));
     assert_eq!(session.poll_timeout(), Some(again), "not at once");
     session.handle_timeout(again);
     assert_eq!(session.poll_timeout(), None);
@@ -141,6 +139,22 @@ async fn clients_without_an_answer_for_long_are_replaced() {
     };
     await_event(&mut session, are_both).await;
     assert_eq!(session.poll_timeout(), None);
+}
+
+/// R0: each process warns of what may lose records. A program with the library need not have `neli-run doctor`.
+#[tokio::test]
+async fn risks_of_the_topic_are_a_warning_once() {
+    let mut session = session("127.0.0.1:9", 2);
+    let settings = TopicSettings { unclean_leader_election: Some(true), ..TopicSettings::default() };
+    let layout = Layout { leader: 1, replicas: vec![1], brokers: vec![1] };
+    let facts = TopicFacts { layout, settings: Ok(settings) };
+    for role in [0, 1, 0] {
+        session.judge_for(role, &facts);
+    }
+    let warning = |event| if let SessionEvent::Warning(warning) = event { Some(warning) } else { None };
+    let warnings: Vec<String> = session.outputs.drain(..).filter_map(warning).collect();
+    let expected = "topic \"t\": unclean.leader.election.enable=true: ";
+    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
 }
 
 /// A cut of the history concerns all roles, and each asks for a new producer.
@@ -259,9 +273,10 @@ fn a_member_that_can_not_be_made_is_tried_again() {
     assert!(session.outputs.iter().any(|event| matches!(event, SessionEvent::Group { refusal: Some(_) })));
     assert!(session.member.is_none());
     session.readers.source.access = access;
-    session.join_again(clock::now());
+    let again = session.poll_timeout().unwrap();
+    session.handle_timeout(again - Duration::from_millis(1));
     assert!(session.member.is_none(), "not at once");
-    session.join_again(clock::now() + Duration::from_secs(5));
+    session.handle_timeout(again);
     assert!(session.member.is_some());
 }
 
