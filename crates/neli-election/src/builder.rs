@@ -16,8 +16,7 @@ use neli_proto::node;
 use neli_proto::record::MemberId;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::timings::{
-    self, Durations, LONGEST_LEASE, Patience, SHORTEST_LEASE, Timings, default_fence_warning,
-    default_heartbeat_interval, heartbeat_intervals, kill_margin, longest_fence_warning,
+    self, Durations, Patience, Timings, TimingsError, default_fence_warning, default_heartbeat_interval, kill_margin,
 };
 use tokio::runtime::Handle;
 
@@ -458,45 +457,27 @@ fn node_settings(hello: Hello, timings: Timings, stop_timeout: Duration, create_
 impl Builder {
     fn timings(&self, elector: timings::Elector) -> Result<Timings, Error> {
         let lease = self.lease;
-        let wrong = |option, value, expected| Err(Error::option(option, shown_duration(value), expected));
-        if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
-            return wrong(
-                "lease",
-                lease,
-                format!("must be {} to {}", shown_duration(SHORTEST_LEASE), shown_duration(LONGEST_LEASE)),
-            );
-        }
-        if !lease.subsec_nanos().is_multiple_of(1_000_000) {
-            return Err(Error::option("lease", format!("{lease:?}"), "must be whole milliseconds"));
-        }
         let heartbeat_interval = self.heartbeat_interval.unwrap_or_else(|| default_heartbeat_interval(lease));
-        let allowed = heartbeat_intervals(lease);
-        if !allowed.contains(&heartbeat_interval) {
-            let (shortest, longest) = (shown_duration(*allowed.start()), shown_duration(*allowed.end()));
-            let expected = format!("must be {shortest} to {longest}, a third of the lease {}", shown_duration(lease));
-            return wrong("heartbeat_interval", heartbeat_interval, expected);
-        }
         let fence_warning = self.fence_warning.unwrap_or_else(|| default_fence_warning(lease));
-        let longest = longest_fence_warning(lease);
-        if fence_warning > longest {
-            let expected =
-                format!("must be 0 to {}, half of the lease {}", shown_duration(longest), shown_duration(lease));
-            return wrong("fence_warning", fence_warning, expected);
-        }
         let timings = |kill_margin| {
             let durations =
                 Durations { lease, heartbeat_interval, kill_margin, fence_warning, preempt_after: None, overlap: None };
             Timings::new(durations, elector)
         };
-        match self.margin {
-            Some(margin) => {
-                timings(margin).map_err(|error| Error::option("margin", shown_duration(margin), error.to_string()))
-            }
+        let checked = match self.margin {
+            Some(margin) => timings(margin),
             // As far as the others leave it.
-            None => timings(kill_margin(lease))
-                .map(|timings| timings.with_kill_margin_of(lease / 10))
-                .map_err(|error| Error::option("lease", shown_duration(lease), error.to_string())),
-        }
+            None => timings(kill_margin(lease)).map(|timings| timings.with_kill_margin_of(lease / 10)),
+        };
+        checked.map_err(|error| {
+            let (option, value) = match (error, self.margin) {
+                (TimingsError::FenceWarning, _) => ("fence_warning", fence_warning),
+                (TimingsError::HeartbeatInterval, _) => ("heartbeat_interval", heartbeat_interval),
+                (TimingsError::KillMargin, Some(margin)) => ("margin", margin),
+                (TimingsError::KillMargin | TimingsError::Lease | TimingsError::Overlap, _) => ("lease", lease),
+            };
+            Error::option(option, format!("{value:?}"), error.to_string())
+        })
     }
 }
 

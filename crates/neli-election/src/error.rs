@@ -55,11 +55,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// The candidate has left because the caller asked for that, so this is no failure.
-    pub(crate) fn unless_left(self) -> Result<(), Self> {
-        if self == Self::Left { Ok(()) } else { Err(self) }
-    }
-
     pub(crate) fn option(option: &'static str, value: impl Into<String>, expected: impl Into<String>) -> Self {
         // It may contain a part of the value.
         Self::Option { option, value: value.into(), expected: one_line(&expected.into()) }

@@ -171,14 +171,11 @@ impl Election {
     /// # Ok(()) }
     /// ```
     pub async fn serve<F: Future<Output = ()>>(&self, mut task: impl FnMut(Lease) -> F) -> Result<(), Error> {
-        loop {
-            let mut lead = match self.lead().await {
-                Ok(lead) => lead,
-                Err(error) => return error.unless_left(),
-            };
+        while let Some(mut lead) = self.lead_unless_left().await? {
             // It has its end whether it came by itself or was dropped: the next lead is another.
             let _ = lead.run(&mut task).await;
         }
+        Ok(())
     }
 
     /// Runs `task` whenever this candidate leads, until this candidate has left, and **drops the task as soon as the lead must be given
@@ -220,15 +217,20 @@ impl Election {
     /// # Ok(()) }
     /// ```
     pub async fn background<F: Future<Output = ()>>(&self, mut task: impl FnMut(Lease) -> F) -> Result<(), Error> {
-        loop {
-            let lead = match self.lead().await {
-                Ok(lead) => lead,
-                Err(error) => return error.unless_left(),
-            };
+        while let Some(lead) = self.lead_unless_left().await? {
             while lead.lease().run_until(&mut task, Phase::ends).await.is_ok() {
                 // A task that never waits would keep its runtime from everything else.
                 tokio::task::yield_now().await;
             }
+        }
+        Ok(())
+    }
+
+    /// The next lead; `None` once the candidate has left because the caller asked for that, which is no failure.
+    async fn lead_unless_left(&self) -> Result<Option<Lead>, Error> {
+        match self.lead().await {
+            Err(Error::Left) => Ok(None),
+            lead => lead.map(Some),
         }
     }
 

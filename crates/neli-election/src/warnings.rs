@@ -12,19 +12,14 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 /// What a program does with a warning.
 pub(crate) type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What is done with a warning unless the program says otherwise. Nobody would learn why a candidate waits for ever.
-fn to_stderr(group: &str, message: &str) {
-    // If stderr is closed, the line is lost.
-    let _ = writeln!(io::stderr(), "neli-election: {group}: {message}");
-}
-
-/// Calls the program's callback. If there is none, or it panics, the warning goes to stderr, and the next one to the callback again: otherwise
-/// nobody would learn of those that follow, and the caller would end with it.
+/// Calls the program's callback. If there is none, the warning goes to stderr: nobody would learn why a candidate waits for ever. So it does if the
+/// callback panics, and the next one goes to the callback again: otherwise nobody would learn of those that follow, and the caller would end with it.
 pub(crate) fn pass(callback: Option<&OnWarning>, group: &str, message: &str) {
     let message = one_line(message);
     let is_passed = callback.is_some_and(|callback| catch_unwind(AssertUnwindSafe(|| callback(&message))).is_ok());
     if !is_passed {
-        to_stderr(group, &message);
+        // If stderr is closed, the line is lost.
+        let _ = writeln!(io::stderr(), "neli-election: {group}: {message}");
     }
 }
 

@@ -157,24 +157,26 @@ impl Role {
     /// Reports an event; a warning is about all roles. The end of each term whose beginning was reported is reported once. If another candidate
     /// has taken the lead, the node does not report that end, so it is reported here.
     pub(super) fn tell(&mut self, event: Event) {
-        let (began, ended) = match &event {
-            Event::Acquired { term } => (Some(*term), self.current_term.take()),
-            Event::Standby { .. } => (None, self.current_term.take()),
+        let ended = match &event {
+            Event::Acquired { term } => self.current_term.replace(*term),
+            Event::Standby { .. } => self.current_term.take(),
             Event::Fenced { term } | Event::Released { term, .. } => {
                 // The release of a term whose lease has run out, or of a claim under which it never led.
                 if self.current_term.take_if(|current| *current == *term).is_none() {
                     return;
                 }
-                (None, None)
+                None
             }
             Event::Warning { message } => {
                 self.warnings.send(message, Some(self.election.role));
-                (None, None)
+                None
             }
-            Event::Missed { .. } | Event::Revoked { .. } => (None, None),
+            Event::Missed { .. } | Event::Revoked { .. } => None,
         };
-        self.current_term = began.or(self.current_term);
-        ended.map(|term| Event::Fenced { term }).into_iter().chain([event]).for_each(|event| self.pass_on(event));
+        if let Some(term) = ended {
+            self.pass_on(Event::Fenced { term });
+        }
+        self.pass_on(event);
     }
 
     /// Reports a warning about this role. The callback for warnings is that of all roles, so it gets the role's name, too.
