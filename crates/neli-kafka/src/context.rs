@@ -8,7 +8,7 @@ use rdkafka::consumer::ConsumerContext;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::access::Access;
-use crate::error_class::{self, ErrorClass, NoToken, plain};
+use crate::error_class::{self, ErrorClass, plain};
 use crate::librdkafka::AdminError;
 use crate::rebootstrap::Rebootstrap;
 use crate::threads::locked;
@@ -61,8 +61,8 @@ impl KafkaContext {
         last.map_or_else(|| plain(code), |(_, words)| words.clone())
     }
 
-    /// Why there is no login token, if this text of librdkafka is about one and a token endpoint was asked.
-    pub(super) fn no_token(&self, words: &str) -> Option<NoToken> {
+    /// Why there is no login token, if this text of librdkafka is about one and a token endpoint was asked; an error if that has refused it.
+    pub(super) fn no_token(&self, words: &str) -> Option<Result<String, String>> {
         let last_errors = locked(&self.last_errors);
         self.access.asks_for_tokens().then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
     }
@@ -74,8 +74,7 @@ impl KafkaContext {
     /// One line: the login is refused.
     pub(super) fn login_failed(&self, words: &str) -> Result<Option<String>, String> {
         match self.no_token(words) {
-            Some(NoToken { why, is_refusal: true }) => Err(why),
-            Some(NoToken { why, is_refusal: false }) => Ok(Some(why)),
+            Some(no_token) => no_token.map(Some),
             None if error_class::is_worth_another_login(words) => Ok(None),
             None => Err(error_class::of_refused_login(words, self.access.asks_for_tokens())),
         }
@@ -144,8 +143,8 @@ impl ClientContext for KafkaContext {
         }
         let no_token = self.no_token(reason);
         let mut last_errors = locked(&self.last_errors);
-        if let Some(no_token) = no_token {
-            (last_errors.trouble, last_errors.closed) = (Some(no_token.why), None);
+        if let Some(Ok(why) | Err(why)) = no_token {
+            (last_errors.trouble, last_errors.closed) = (Some(why), None);
         } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
             // The rest of the line is the duration, which differs each time.
             let trouble = reason.split(" (after ").next().unwrap_or(reason);

@@ -234,21 +234,14 @@ pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     }
 }
 
-/// Why there is no login token from a token endpoint (`sasl.oauthbearer.method=oidc`).
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct NoToken {
-    /// One line: the endpoint, its answer or why there was no answer, and what to check.
-    pub why: String,
-    /// Whether the endpoint has refused the request; otherwise another request may succeed.
-    pub is_refusal: bool,
-}
-
 /// The endpoint's answer is shown up to this length in characters, because it may be a page of HTML.
 const LONGEST_ANSWER: usize = 200;
 
-/// Why a token endpoint gave no token, according to librdkafka's error text; `None` if the text is about something else. `logged` is
-/// librdkafka's last log line about a token endpoint: it contains the endpoint's address and the answer's status, which the error lacks.
-pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
+/// Why a token endpoint (`sasl.oauthbearer.method=oidc`) gave no login token, according to librdkafka's error text; `None` if the text is about
+/// something else. It is one line: the endpoint, its answer or why there was no answer, and what to check; an error if the endpoint has refused
+/// the request, otherwise another request may succeed. `logged` is librdkafka's last log line about a token endpoint: it contains the endpoint's
+/// address and the answer's status, which the error lacks.
+pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<Result<String, String>> {
     let reason = words.strip_prefix("Failed to acquire SASL OAUTHBEARER token: ")?;
     let shown: String = reason.chars().take(LONGEST_ANSWER).collect();
     // `... token from "https://login.example.com/token": {"error":"invalid_client"} (401)`
@@ -267,7 +260,7 @@ pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<NoToken> {
         "that it runs, and sasl.oauthbearer.token.endpoint.url"
     };
     let why = format!("no token from the token endpoint{}: {answer}; check {advice}", host(url));
-    Some(NoToken { why, is_refusal })
+    Some(if is_refusal { Err(why) } else { Ok(why) })
 }
 
 /// Whether this is librdkafka's log line about a token endpoint that gave no token.
@@ -439,21 +432,19 @@ mod tests {
                  {{\"error\":\n \"invalid_client\"}} ({status})"
             )
         };
-        let refused = of_token(words, Some(&logged("401"))).unwrap();
+        let refused = of_token(words, Some(&logged("401"))).unwrap().unwrap_err();
         let beginning =
             "no token from the token endpoint login:8443: status 401, {\"error\": \"invalid_client\"}; check ";
-        assert!(refused.why.starts_with(beginning) && refused.is_refusal, "{refused:?}");
-        assert!(refused.why.contains("client.secret"), "{refused:?}");
+        assert!(refused.starts_with(beginning) && refused.contains("client.secret"), "{refused:?}");
         for status in ["503", "429", "-1"] {
-            assert!(!of_token(words, Some(&logged(status))).unwrap().is_refusal, "{status}");
+            assert!(of_token(words, Some(&logged(status))).unwrap().is_ok(), "{status}");
         }
         // This log line is about another failure than this error.
-        let unknown =
-            of_token("Failed to acquire SASL OAUTHBEARER token: Response is not JSON", Some(&logged("401"))).unwrap();
-        assert!(unknown.why.starts_with("no token from the token endpoint: Response is not JSON; "), "{unknown:?}");
-        assert!(!unknown.is_refusal);
+        let unknown = of_token("Failed to acquire SASL OAUTHBEARER token: Response is not JSON", Some(&logged("401")));
+        let unknown = unknown.unwrap().unwrap();
+        assert!(unknown.starts_with("no token from the token endpoint: Response is not JSON; "), "{unknown:?}");
         let page = format!("Failed to acquire SASL OAUTHBEARER token: {}", "\u{e9}".repeat(1000));
-        assert!(of_token(&page, None).unwrap().why.len() < 700);
+        assert!(of_token(&page, None).unwrap().unwrap().len() < 700);
         assert_eq!(of_token("SASL authentication error: Authentication failed", Some(&logged("401"))), None);
     }
 

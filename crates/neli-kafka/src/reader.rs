@@ -114,8 +114,6 @@ struct Asker {
     servers: Option<ServersQuestion>,
     /// The last question had no answer, so the next one first makes librdkafka connect to the partitions' leaders.
     reaches_leaders_first: bool,
-    /// The topic as it was found last, if its leaders were looked up.
-    leaders: Option<Found>,
     /// The partitions that had no leader when the last question was asked, and those whose leader did not answer it.
     leaderless: Waiting,
     silent: Waiting,
@@ -146,7 +144,6 @@ impl Asker {
             answer_limit: AnswerLimit::OF_READER,
             servers: None,
             reaches_leaders_first: false,
-            leaders: None,
             leaderless: Waiting::default(),
             silent: Waiting::default(),
             found: false,
@@ -244,10 +241,10 @@ impl Asker {
         match leaders {
             None => question.ask(partitions, handle),
             Some(found) => {
-                let reach = |leader| {
-                    let is_connected = leader == found.answered_by;
-                    let client = consumer.client();
-                    if is_connected { Ok(()) } else { topic_identity(client, topic, Some(leader), limit).map(drop) }
+                // Whatever it answers, there is a connection then.
+                let reach = |leader| match topic_identity(consumer.client(), topic, Some(leader), limit) {
+                    Err(code) if ErrorClass::from(code).is_missing_answer() => Err(code),
+                    Ok(_) | Err(_) => Ok(()),
                 };
                 question.ask_leaders(&found.leaders(), partitions, reach, handle);
             }
@@ -280,7 +277,6 @@ impl Asker {
         self.reading.send_own(partition, Event::Answered { asked, start, end });
         self.found = true;
         self.reaches_leaders_first = false;
-        self.leaders = None;
         self.answer_limit.answered(asked);
         self.reading.consumer.context().rebootstrap.answered();
         // The history may have been cut, or another broker has taken over the partition and does not know the whole log yet.
@@ -326,13 +322,10 @@ impl Asker {
         RETRY
     }
 
-    /// The brokers that lead the partitions. If they were looked up before, they may no longer be leaders: they are looked up again next time.
-    fn leaders(&mut self, limit: Duration) -> Result<Found, RDKafkaErrorCode> {
-        if let Some(known) = self.leaders.take() {
-            return Ok(known);
-        }
+    /// The brokers that lead the partitions.
+    fn leaders(&self, limit: Duration) -> Result<Found, RDKafkaErrorCode> {
         match topic::look(self.reading.consumer.consumer().client(), &self.reading.source.elections, limit) {
-            Ok(Presence::There(found)) => Ok(self.leaders.insert(found).clone()),
+            Ok(Presence::There(found)) => Ok(found),
             Ok(Presence::Coming) => Err(RDKafkaErrorCode::LeaderNotAvailable),
             Ok(Presence::Missing { .. }) => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
             Err(TopicError::Refused(error)) => {
@@ -418,9 +411,7 @@ impl Asker {
                         let (topic, replicas) = (topic.clone(), found.replicas());
                         reading.send(SessionEvent::Created { topic, replicas, brokers });
                     }
-                    reading.found(found.partitions);
-                    self.leaders = Some(found);
-                    return;
+                    return reading.found(found.partitions);
                 }
                 Ok(Presence::There(_)) => LOOK_AGAIN,
                 Ok(Presence::Coming) if is_new() => LOOK_AGAIN,

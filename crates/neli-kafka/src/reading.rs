@@ -16,7 +16,7 @@ use tokio::sync::mpsc::Sender;
 use crate::access::Access;
 use crate::clock;
 use crate::election::Elections;
-use crate::error_class::{ErrorClass, NoToken, code_of};
+use crate::error_class::{ErrorClass, code_of};
 use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
 use crate::librdkafka::AdminError;
 use crate::partition_consumer::PartitionConsumer;
@@ -410,7 +410,8 @@ impl Reading {
         if self.source.access.has_answered() {
             // A token that has expired is replaced as soon as the token endpoint gives a new one. One of several brokers may have outdated
             // users, or none yet: then other brokers answer, or the lease ends without an answer.
-            let Some(NoToken { why, .. }) = self.consumer.context().no_token(words) else { return self.ask_soon() };
+            let no_token = self.consumer.context().no_token(words);
+            let Some(Ok(why) | Err(why)) = no_token else { return self.ask_soon() };
             // The new token is asked for long before the last one expires, and the last one is used until then.
             let line = format!("{why}; the last token counts until it expires, and a new one is asked for every 10 s");
             return self.warn_seldom(line);

@@ -45,10 +45,8 @@ pub struct Session {
     /// A record that was not acknowledged is given up this long after it was sent.
     timeout: Duration,
     producer: Producer,
-    /// How often the producer was renewed.
-    renewals: u32,
-    /// For each role the number of renewals that it knows of.
-    known_renewals: BTreeMap<u32, u32>,
+    /// The roles for which the producer was replaced already, if they want that: another role has wanted it.
+    behind: BTreeSet<u32>,
     readers: KafkaReaders,
     router: Router,
     /// The topic that has as many partitions as the readers use, once that is known; and whether partitions were added to it later.
@@ -104,8 +102,7 @@ impl Session {
         Ok(Self {
             timeout,
             producer,
-            renewals: 0,
-            known_renewals: BTreeMap::new(),
+            behind: BTreeSet::new(),
             readers: KafkaReaders::new(source, event_sender.clone()),
             router,
             counted: None,
@@ -251,8 +248,8 @@ impl Session {
     ///
     /// If it can't be made, for lack of a thread for example, the one before goes on until another replacement is wanted.
     pub(crate) fn renew_producer(&mut self, role: u32) {
-        if self.known_renewals.get(&role).copied().unwrap_or_default() < self.renewals || self.replace_producer() {
-            self.known_renewals.insert(role, self.renewals);
+        if !self.behind.remove(&role) && self.replace_producer() {
+            self.behind = self.readers.source.elections.roles.clone().filter(|other| *other != role).collect();
         }
     }
 
@@ -267,7 +264,6 @@ impl Session {
                 return false;
             }
         }
-        self.renewals += 1;
         // Questions to the old producer will not be answered, whichever role asked them.
         self.is_judging = false;
         self.judge();
@@ -286,8 +282,7 @@ impl Session {
         if self.unidentified_since.take_if(is_over).is_some() {
             self.unidentified_since = Some(now);
             if self.replace_producer() {
-                let roles = self.readers.source.elections.roles.clone();
-                self.known_renewals.extend(roles.map(|role| (role, self.renewals)));
+                self.behind.clear();
             }
             if self.member.is_some() {
                 self.leave(true);

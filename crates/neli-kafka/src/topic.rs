@@ -74,8 +74,6 @@ pub(super) struct Found {
     pub(super) layouts: BTreeMap<i32, Layout>,
     /// Whether each partition in use has a leader.
     pub(super) is_whole: bool,
-    /// The broker that answered; below 0 if only its address is known. This client has a connection to it.
-    pub(super) answered_by: i32,
 }
 
 impl Found {
@@ -138,8 +136,7 @@ pub(super) fn look(
         })
         .collect();
     let is_whole = layouts.len() == in_use.len();
-    let answered_by = metadata.orig_broker_id();
-    let found = Found { partitions, layouts, is_whole, answered_by };
+    let found = Found { partitions, layouts, is_whole };
     Ok(if found.layouts.is_empty() { Presence::Coming } else { Presence::There(found) })
 }
 
