@@ -125,7 +125,7 @@ impl KafkaContext {
 impl ClientContext for KafkaContext {
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, line: &str) {
         // The log line comes before the error that it explains.
-        if error_class::is_about_token(line) {
+        if line.contains(error_class::FROM_ENDPOINT) {
             locked(&self.last_errors).token = Some(line.to_owned());
         }
         if let Some(closed) = error_class::of_closed_connection(line) {

@@ -263,12 +263,8 @@ pub(super) fn of_token(words: &str, logged: Option<&str>) -> Option<Result<Strin
     Some(if is_refusal { Err(why) } else { Ok(why) })
 }
 
-/// Whether this is librdkafka's log line about a token endpoint that gave no token.
-pub(super) fn is_about_token(line: &str) -> bool {
-    line.contains(FROM_ENDPOINT)
-}
-
-const FROM_ENDPOINT: &str = " token from \"";
+/// A part of librdkafka's log line about a token endpoint that gave no token.
+pub(super) const FROM_ENDPOINT: &str = " token from \"";
 
 /// A blank, and host and port of a URL. The user's name, the password and the query are left out, because they may be secrets.
 fn host(url: &str) -> String {

@@ -1,10 +1,8 @@
 //! Names of elections, topics and candidates.
 
-/// The longest name of an election, in bytes: what Kafka lets a topic's name be.
-const LONGEST_GROUP: usize = 249;
 /// The longest name of a candidate, in bytes: a record must fit 1 KiB, and JSON may need two bytes for one.
 pub const LONGEST_NAME: usize = 255;
-/// The longest name of a topic, by Kafka's rule.
+/// The longest name of a topic, by Kafka's rule, and of an election, in bytes.
 pub const LONGEST_TOPIC: usize = 249;
 
 /// The most roles of a group.
@@ -59,7 +57,7 @@ pub fn validate(name: &str, longest: usize) -> Result<(), String> {
 ///
 /// What would be right.
 pub fn validate_group(name: &str) -> Result<(), String> {
-    validate_visible(name, LONGEST_GROUP)
+    validate_visible(name, LONGEST_TOPIC)
 }
 
 /// Checks a name of which two that look the same would be two.

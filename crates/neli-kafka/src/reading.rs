@@ -142,10 +142,6 @@ impl Reading {
         }
     }
 
-    pub(super) fn warn(&self, warning: String) {
-        self.send(SessionEvent::Warning(warning));
-    }
-
     /// Warns of what may occur many times a second: every 30 s while it does.
     pub(super) fn warn_seldom(&self, warning: String) {
         let (now, mut warned_of) = (clock::now(), locked(&self.warned_of));
@@ -155,7 +151,7 @@ impl Reading {
         }
         warned_of.push((warning.clone(), now));
         drop(warned_of);
-        self.warn(warning);
+        self.send(SessionEvent::Warning(warning));
     }
 
     /// Sends an event of this reading of a partition, for all its elections.

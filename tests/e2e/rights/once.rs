@@ -58,7 +58,8 @@ fn to_run_a_key_once() {
     assert_eq!((run.count("job_started"), tenancy.guarded.plain.has_topic(&facts)), (1, true), "{run:?}");
 }
 
-/// A standby reads the facts only once it leads. If a right is missing it must not take over first, and cost the election its leader.
+/// A standby reads the facts at its start, and not only once it leads: if a right is missing it must not take over first, and cost the election
+/// its leader.
 #[test]
 fn a_standby_of_a_schedule_names_a_missing_right() {
     let tenancy = Tenancy::new(Elector::Log);
