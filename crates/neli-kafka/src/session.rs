@@ -49,9 +49,9 @@ pub struct Session {
     behind: BTreeSet<u32>,
     readers: KafkaReaders,
     router: Router,
-    /// The topic that has as many partitions as the readers use, once that is known; and whether partitions were added to it later.
+    /// The topic that has as many partitions as the readers use, once that is known; and how many it was said to have later.
     counted: Option<TopicIdentity>,
-    has_grown: bool,
+    grown_to: i32,
     /// Since when each role waits for the topic to be judged; and whether the question is out.
     unjudged: BTreeMap<u32, Time>,
     is_judging: bool,
@@ -106,7 +106,7 @@ impl Session {
             readers: KafkaReaders::new(source, event_sender.clone()),
             router,
             counted: None,
-            has_grown: false,
+            grown_to: 0,
             unjudged: BTreeMap::new(),
             is_judging: false,
             has_told_risks: false,
@@ -451,7 +451,8 @@ impl Session {
             return false;
         }
         // A smaller number comes from a broker that has not learnt of the new partitions yet.
-        if count > known && !mem::replace(&mut self.has_grown, true) {
+        if count > known.max(self.grown_to) {
+            self.grown_to = count;
             let warning = format!(
                 "topic \"{}\" had {known} partitions and has {count} now: each role stays in its partition while \
                  this process runs, and candidates that start now may be refused, because they look for roles in \

@@ -505,8 +505,8 @@ impl Router {
     /// Begins waiting extra readings, as far as the limit allows. Each reads all partitions that were added to it while it waited.
     fn start_extra(&mut self, now: Time) {
         let counted = self.extra.values().flatten().filter(|begun| now.since(**begun) < EXTRA_TAKES).count();
-        let begin: Vec<u32> = self.waiting().take(MOST_EXTRA.saturating_sub(counted)).collect();
-        for reading in begin {
+        let next: Vec<u32> = self.waiting().take(MOST_EXTRA.saturating_sub(counted)).collect();
+        for reading in next {
             self.extra.insert(reading, Some(now));
             let begun = self.partitions_of(reading).filter(|(_, progress)| progress.stage == Stage::Reading);
             let orders: Vec<_> = begun
