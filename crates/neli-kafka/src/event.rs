@@ -62,8 +62,9 @@ pub enum KafkaEvent {
         partition: i32,
         /// The record's offset.
         offset: i64,
-        /// The record.
-        record: JournalRecord,
+        /// What it is for this process: an event of an election, or a hello in partition 0 for a process with several roles; none if it is of no
+        /// concern.
+        record: Option<SessionEvent>,
     },
     /// A record was read for display.
     ReadForDisplay {
@@ -205,15 +206,4 @@ pub enum SessionEvent {
     },
     /// A warning; the process goes on.
     Warning(String),
-}
-
-/// A record of a partition.
-#[derive(Debug)]
-pub enum JournalRecord {
-    /// A hello in partition 0, for a process with several roles.
-    Hello(Box<[u8]>),
-    /// A record that concerns no election of this process.
-    Other,
-    /// The event for the candidate of this role.
-    Role(u32, Event),
 }

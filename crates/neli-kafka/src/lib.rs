@@ -40,7 +40,7 @@ mod topics_reader;
 pub use access::{Access, HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
 pub use election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};
 pub use error_class::Layer;
-pub use event::{JournalRecord, KafkaEvent, SessionEvent};
+pub use event::{KafkaEvent, SessionEvent};
 pub use examination::{Examination, NotAnswered, PartitionSeen, TopicSeen, Unreachable};
 pub use facts::{FactsReader, FactsSettings, FactsTopic, facts_to_create};
 pub use librdkafka::{NewTopic, Rights, librdkafka_version, topic_identity};

@@ -17,7 +17,7 @@ use crate::access::Access;
 use crate::clock;
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of};
-use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
+use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::AdminError;
 use crate::partition_consumer::PartitionConsumer;
 use crate::threads::locked;
@@ -314,26 +314,26 @@ impl Reading {
     }
 
     /// A record with an election's key belongs to the election only if it is in the partition of its role.
-    fn journal_record(&self, message: &impl Message) -> JournalRecord {
+    fn journal_record(&self, message: &impl Message) -> Option<SessionEvent> {
         let (partition, offset) = (message.partition(), message.offset());
         let (key, value) = (message.key(), message.payload());
-        let hello = |role| JournalRecord::Role(role, Event::of_hello(offset, value));
+        let hello = |role| Some(SessionEvent::Election { role, event: Event::of_hello(offset, value) });
         let is_here = |role| self.partitions().is_some_and(|count| Elections::partition_of(role, count) == partition);
         let elections = &self.source.elections;
         if partition == Elections::PARTITION_OF_HELLOS && key.is_some_and(|key| elections.is_hello(key)) {
             // A candidate without roles also reads the hellos of processes with roles, whose keys may name other roles.
-            return match value {
-                _ if !elections.are_many() => hello(elections.roles.start),
-                Some(value) => JournalRecord::Hello(value.into()),
-                None => JournalRecord::Other,
+            return if elections.are_many() {
+                value.map(|value| SessionEvent::Hello { offset, value: value.into() })
+            } else {
+                hello(elections.roles.start)
             };
         }
         match key.and_then(|key| elections.find(key)) {
             Some((role, false)) if is_here(role) => {
-                JournalRecord::Role(role, Event::of_record(offset, value, written_ms(message)))
+                Some(SessionEvent::Election { role, event: Event::of_record(offset, value, written_ms(message)) })
             }
             Some((role, true)) if is_here(role) => hello(role),
-            Some(_) | None => JournalRecord::Other,
+            Some(_) | None => None,
         }
     }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use neli_kafka::{Access, IfMissing, JournalRecord, Properties};
+use neli_kafka::{Access, IfMissing, Properties};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -233,15 +233,14 @@ fn a_batch_that_can_not_be_decoded_hides_the_roles_of_its_partition_alone() {
     for offset in 0..3 {
         let error = "a bad checksum".into();
         reading.handle(of(1, candidate::Event::Undecodable { offset: 7, error })).unwrap();
-        let record = JournalRecord::Other;
-        reading.handle(KafkaEvent::Read { reading: 1, partition: 0, offset, record }).unwrap();
+        reading.handle(KafkaEvent::Read { reading: 1, partition: 0, offset, record: None }).unwrap();
         reading.publish(clock::now());
         let trouble = Some("topic \"t\": the batch at offset 7 can't be decoded: a bad checksum".to_owned());
         assert_eq!(leaderships(), [Leadership::Vacant, Leadership::Unknown { trouble }]);
     }
     let mut warned = || std::iter::from_fn(|| told.try_recv().ok()).count();
     assert_eq!(warned(), 1);
-    reading.handle(KafkaEvent::Read { reading: 1, partition: 1, offset: 7, record: JournalRecord::Other }).unwrap();
+    reading.handle(KafkaEvent::Read { reading: 1, partition: 1, offset: 7, record: None }).unwrap();
     reading.publish(clock::now());
     assert!(!leaderships().iter().any(|leadership| matches!(leadership, Leadership::Unknown { trouble: Some(_) })));
     assert_eq!(warned(), 1, "it is over");
@@ -301,8 +300,9 @@ fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
         let event = candidate::Event::Answered { asked: clock::now(), start: 0, end };
         KafkaEvent::Reading { reading: 1, partition: 0, event }
     };
-    let claim = JournalRecord::Role(0, candidate::Event::of_record(0, Some(CLAIM.as_bytes()), None));
-    for event in [ends(1), read(0, claim), ends(3), read(1, JournalRecord::Other), read(2, JournalRecord::Other)] {
+    let event = candidate::Event::of_record(0, Some(CLAIM.as_bytes()), None);
+    let claim = Some(SessionEvent::Election { role: 0, event });
+    for event in [ends(1), read(0, claim), ends(3), read(1, None), read(2, None)] {
         reading.handle(event).unwrap();
     }
     reading.publish(clock::now());

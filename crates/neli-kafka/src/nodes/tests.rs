@@ -11,7 +11,7 @@ use rdkafka::mocking::MockCluster;
 use super::*;
 use crate::access::Access;
 use crate::election::Properties;
-use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
+use crate::event::{KafkaEvent, SessionEvent};
 use crate::reading::{IfMissing, Source};
 
 struct Role {
@@ -105,7 +105,8 @@ fn happens(nodes: &mut Nodes<Role>, event: KafkaEvent) {
 
 /// A record of role 1 is read, which role 0 is told of before it acts.
 fn another_writes(nodes: &mut Nodes<Role>, offset: i64) {
-    let record = JournalRecord::Role(1, candidate::Event::of_record(offset, None, None));
+    let event = candidate::Event::of_record(offset, None, None);
+    let record = Some(SessionEvent::Election { role: 1, event });
     happens(nodes, KafkaEvent::Read { reading: 1, partition: 0, offset, record });
 }
 

@@ -12,7 +12,6 @@ use tokio::sync::mpsc::{self, Receiver};
 use super::*;
 use crate::access::{Access, LogCallback};
 use crate::election::{Elections, Properties};
-use crate::event::JournalRecord;
 use crate::librdkafka::cluster_id;
 use crate::reading::IfMissing;
 
@@ -107,7 +106,7 @@ fn await_event<T>(events: &mut Receiver<KafkaEvent>, mut wanted: impl FnMut(Kafk
 /// Whether a record is of role 0.
 fn is_of_role_0(event: KafkaEvent) -> Option<bool> {
     let KafkaEvent::Read { record, .. } = event else { return None };
-    Some(matches!(record, JournalRecord::Role(0, _)))
+    Some(matches!(record, Some(SessionEvent::Election { role: 0, .. })))
 }
 
 /// When the router replaces a reading that does not progress, it starts the new one at once. By then the election's own records must be

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::clock;
 use crate::election::Elections;
-use crate::event::{JournalRecord, KafkaEvent, SessionEvent};
+use crate::event::{KafkaEvent, SessionEvent};
 use crate::reader::Reader;
 use crate::reading::{Order, Source};
 use crate::text::{reason, without_thread};
@@ -247,7 +247,7 @@ impl Router {
     }
 
     /// Handles a record.
-    pub fn read(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: JournalRecord) {
+    pub fn read(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: Option<SessionEvent>) {
         let Some(progress) = self.progress_of(now, reading, partition) else { return };
         if progress.stage == Stage::Reading && offset < progress.position {
             self.cut(reading, partition);
@@ -264,18 +264,16 @@ impl Router {
         self.progress.get_mut(&(reading, partition))
     }
 
-    fn receive(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: JournalRecord) {
+    fn receive(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: Option<SessionEvent>) {
         let is_gap = self.pass_gap(reading, partition, offset);
-        match record {
-            JournalRecord::Hello(value) => self.events.push_back(SessionEvent::Hello { offset, value }),
-            JournalRecord::Role(role, event)
-                if self.follows(role, reading, partition) && offset >= self.place(role).passed_below =>
-            {
+        if let Some(SessionEvent::Election { role, event }) = record {
+            if self.follows(role, reading, partition) && offset >= self.place(role).passed_below {
                 self.tell_passed(role);
                 self.place_mut(role).passed_below = offset + 1;
                 self.tell(role, event);
             }
-            JournalRecord::Other | JournalRecord::Role(..) => {}
+        } else {
+            self.events.extend(record);
         }
         let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
         (progress.position, progress.handed_over_at) = (offset + 1, now);

@@ -44,12 +44,12 @@ impl Fixture {
     /// A record of this role.
     fn record(&mut self, reading: u32, partition: i32, offset: i64, role: u32) {
         let event = Event::Read { offset, record: None, written_ms: None };
-        self.0.read(NOW, reading, partition, offset, JournalRecord::Role(role, event));
+        self.0.read(NOW, reading, partition, offset, Some(SessionEvent::Election { role, event }));
     }
 
     /// A record that is none of this process's.
     fn other(&mut self, reading: u32, partition: i32, offset: i64) {
-        self.0.read(NOW, reading, partition, offset, JournalRecord::Other);
+        self.0.read(NOW, reading, partition, offset, None);
     }
 
     fn caught_up(&mut self, reading: u32, partition: i32, next: i64) {
@@ -117,7 +117,7 @@ fn other_elections_records_are_reported_before_the_next_own_record_and_before_ac
     }
     fixture.other(1, 0, 13);
     let hello = Event::of_hello(14, Some(br#"{"v":1,"kind":"hello","member":"m"}"#));
-    fixture.0.read(NOW, 1, 0, 14, JournalRecord::Role(0, hello));
+    fixture.0.read(NOW, 1, 0, 14, Some(SessionEvent::Election { role: 0, event: hello }));
     let expected = [
         "1: read 10",
         "2: passed 10-10",
@@ -207,7 +207,7 @@ fn reading_further_back_than_the_others_takes_its_own_reading() {
 #[test]
 fn a_hello_of_any_candidate_is_reported_to_the_process() {
     let mut fixture = Fixture::reading(2, 1);
-    fixture.0.read(NOW, 1, 0, 10, JournalRecord::Hello(Box::from(*b"{}")));
+    fixture.0.read(NOW, 1, 0, 10, Some(SessionEvent::Hello { offset: 10, value: Box::from(*b"{}") }));
     assert_eq!(fixture.wanted(), ["hello 10"]);
     assert_eq!(fixture.0.take_passed(1), Some(Event::Passed { first: 10, last: 10 }));
 }
@@ -280,11 +280,11 @@ fn a_role_that_stands_no_longer_is_told_of_a_cut_that_the_answers_show() {
     fixture.0.read_anew(NOW, 0);
     fixture.ends(2, 0, 1);
     fixture.0.read_from(NOW, 0, 0);
-    fixture.0.read(NOW, 2, 0, 0, JournalRecord::Hello(Vec::new().into()));
+    fixture.0.read(NOW, 2, 0, 0, Some(SessionEvent::Hello { offset: 0, value: Box::default() }));
     assert!(fixture.wanted().contains(&"hello 0".to_owned()));
     fixture.caught_up(2, 0, 1);
     fixture.wanted();
-    fixture.0.read(NOW, 3, 0, 1, JournalRecord::Hello(Vec::new().into()));
+    fixture.0.read(NOW, 3, 0, 1, Some(SessionEvent::Hello { offset: 1, value: Box::default() }));
     assert!(fixture.wanted().contains(&"hello 1".to_owned()));
 }
 
