@@ -113,9 +113,8 @@ impl Question {
         let metadata = match client.fetch_metadata(Some(&elections.topic), limit) {
             Ok(metadata) => metadata,
             Err(error) => {
-                let code = code_of(&error);
                 note_no_answer(answer_limit, asked);
-                return Some(code);
+                return Some(code_of(&error));
             }
         };
         answer_limit.answered(asked);

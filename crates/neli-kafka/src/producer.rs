@@ -185,7 +185,8 @@ impl Producer {
         key: &str,
         payload: Option<&[u8]>,
     ) -> Result<(), ClientError> {
-        self.queue((&election.topic, election.partition), key, payload, Sent::of(election.role, seq))
+        let sent = Sent::Journal(seq.map(|seq| (election.role, seq)));
+        self.queue((&election.topic, election.partition), key, payload, sent)
     }
 
     fn queue(
@@ -209,7 +210,8 @@ impl Producer {
     pub(crate) fn say_hello(&self, seq: Option<u64>, payload: &[u8]) -> Result<(), ClientError> {
         let elections = &self.inner.context().elections;
         let partition = (&*elections.topic, Elections::PARTITION_OF_HELLOS);
-        self.queue(partition, &elections.hello_key(), Some(payload), Sent::of(elections.roles.start, seq))
+        let sent = Sent::Journal(seq.map(|seq| (elections.roles.start, seq)));
+        self.queue(partition, &elections.hello_key(), Some(payload), sent)
     }
 
     /// Queues a fact for partition 0 of the topic of facts, and returns at once. The outcome is reported with `id`.
@@ -273,16 +275,9 @@ fn warm(producer: &Arc<BaseProducer<Deliveries>>, stopped: &Arc<AtomicBool>, bro
 enum Sent {
     /// A fact, by its number.
     Fact(u32),
-    /// A hello of a process with many roles, or the last one of a candidate.
-    Hello,
-    /// A record of the journal of a role's election.
-    Record { role: u32, seq: u64 },
-}
-
-impl Sent {
-    fn of(role: u32, seq: Option<u64>) -> Self {
-        seq.map_or(Self::Hello, |seq| Self::Record { role, seq })
-    }
+    /// A record of the journal, with the role of its election and its number; none if its delivery alone is reported, as that of a hello of many
+    /// roles, or of the last one.
+    Journal(Option<(u32, u64)>),
 }
 
 /// The producer's context: it translates librdkafka's delivery reports to [`KafkaEvent`]s.
@@ -360,8 +355,7 @@ impl ProducerContext for Deliveries {
     fn delivery(&self, result: &DeliveryResult<'_>, sent: Box<Sent>) {
         let record = match *sent {
             Sent::Fact(id) => return self.fact_delivered(result, id),
-            Sent::Hello => None,
-            Sent::Record { role, seq } => Some((role, seq)),
+            Sent::Journal(record) => record,
         };
         let (error, message) = match result {
             Ok(_) => {

@@ -181,10 +181,8 @@ impl Role {
 
     /// Reports a warning about this role. The callback for warnings is that of all roles, so it gets the role's name, too.
     pub(super) fn report_warning(&self, message: &str) {
-        match &self.label {
-            Some(label) => self.warnings.send(&format!("role {label}: {message}"), None),
-            None => self.warnings.send(message, None),
-        }
+        let of_role = self.label.as_ref().map(|label| format!("role {label}: {message}"));
+        self.warnings.send(of_role.as_deref().unwrap_or(message), None);
         self.pass_on(Event::warning(message));
     }
 
