@@ -83,7 +83,7 @@ fn a_group_of_another_program_stops_no_job() {
     await_refusal(&leader, "it has members that are no candidates; choose another --group");
     wait::until_true("the refusal on the page", || metric(&address, "neli_group_refused group=") > 0.5);
     let (page, _) = status(&address);
-    assert!(page["broker"]["trouble"].as_str().is_some_and(|why| why.contains("no neli-run")), "{page}");
+    assert!(page["broker"]["trouble"].as_str().is_some_and(|why| why.contains("no candidates")), "{page}");
     let asked = wait::until("a hello with the refusal", || {
         let asked = election.ask("status", &["--json"]).json();
         asked["leader"]["hello"]["group_refuses"].is_string().then_some(asked)
