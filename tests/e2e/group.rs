@@ -95,7 +95,7 @@ fn a_group_of_another_program_stops_no_job() {
     // A standby that is refused as well takes over.
     let mut second = election.candidate().start();
     second.await_event("standby");
-    await_refusal(&second, "no neli-run");
+    await_refusal(&second, "no candidates");
     assert_undisturbed(&leader);
     leader.signal(Signal::SIGKILL);
     let next = second.await_lead();
