@@ -70,7 +70,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -l catch-up -d 'Which mi
 none\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l retries -d 'Number of runs after a failed run of the key [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l done-status -d 'Exit status if the key is already done [default: 0]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l once-retention -d 'Time for which the record of a key is kept [default: 90d, or twice the longest window]' -r
+complete -c neli-run -n "__fish_neli_run_needs_command" -l once-retention -d 'Time for which the record of a key is kept [default: 90d, or twice the window]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l on-loss -d 'Stand by again, or exit, when the lead is lost [default: standby]' -r -f -a "standby\t''
 exit\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l health-cmd -d 'Shell command whose status says if the job is healthy' -r
@@ -260,7 +260,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l catch-up -d
 none\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l retries -d 'Number of runs after a failed run of the key [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l done-status -d 'Exit status if the key is already done [default: 0]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l once-retention -d 'Time for which the record of a key is kept [default: 90d, or twice the longest window]' -r
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l once-retention -d 'Time for which the record of a key is kept [default: 90d, or twice the window]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l on-loss -d 'Stand by again, or exit, when the lead is lost [default: standby]' -r -f -a "standby\t''
 exit\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l health-cmd -d 'Shell command whose status says if the job is healthy' -r

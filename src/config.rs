@@ -132,8 +132,8 @@ pub struct Config {
     pub listening_at: Option<SocketAddr>,
     /// `--properties`: the file, by its whole path.
     pub properties_file: Option<PathBuf>,
-    /// Variables of options that the command line overrides. The job does not get them.
-    pub overridden: Vec<OsString>,
+    /// The variables of options that the job gets.
+    pub handed_on: Vec<OsString>,
     /// COMMAND and its arguments; never empty.
     pub command: Vec<OsString>,
     /// Problems that do not prevent the start: one warning each.
@@ -238,34 +238,33 @@ impl Config {
         let period = quota.map_or(Duration::ZERO, |(_, period)| *period);
         let needed = (PERIODS * period).max(SHORTEST_ORDINARY_KILL_MARGIN);
         let timings = self.timings.clone().with_kill_margin_of(needed);
-        let margin = timings.kill_margin;
-        let warning = if let Some((file, _)) = quota {
-            let better = format!("better: {REAL_TIME}, or no quota");
-            let why =
-                format!("a CPU quota ({}) holds up the guard, which may not schedule in real time", file.display());
-            if margin < needed {
-                bail!(
-                    "{}: too short: {why}, so that it kills {} before the lease ends, and heartbeat interval ({}) \
-                     and fence warning ({}) also take their time; {better}, or a longer lease",
-                    self.lease_shown,
-                    shown_duration(needed),
-                    shown_duration(timings.heartbeat_interval),
-                    shown_duration(timings.fence_warning)
-                );
+        let is_short = timings.kill_margin < needed;
+        let [margin, needed, heartbeat_interval, fence_warning] =
+            [timings.kill_margin, needed, timings.heartbeat_interval, timings.fence_warning].map(shown_duration);
+        let lease = &self.lease_shown;
+        let others = format!(
+            "heartbeat interval ({heartbeat_interval}) and fence warning ({fence_warning}) also take their time"
+        );
+        let warning = match quota {
+            Some((file, _)) => {
+                let file = file.display();
+                let why = format!("a CPU quota ({file}) holds up the guard, which may not schedule in real time");
+                let better = format!("better: {REAL_TIME}, or no quota");
+                if is_short {
+                    bail!(
+                        "{lease}: too short: {why}, so that it kills {needed} before the lease ends, and {others}; {better}, or a \
+                         longer lease"
+                    );
+                }
+                Some(format!("{why}: it kills the job {margin} before the lease ends; {better}"))
             }
-            Some(format!("{why}: it kills the job {} before the lease ends; {better}", shown_duration(margin)))
-        } else {
-            (margin < needed).then(|| format!(
-                "{}: short for a guard without real-time scheduling: it kills the job {} before the lease ends, and \
-                 not {}, because heartbeat interval ({}) and fence warning ({}) also take their time; on a busy \
-                 machine the job may outlive its lease; better: \
-                 {REAL_TIME}, or a longer lease",
-                self.lease_shown,
-                shown_duration(margin),
-                shown_duration(needed),
-                shown_duration(timings.heartbeat_interval),
-                shown_duration(timings.fence_warning)
-            ))
+            None => is_short.then(|| {
+                format!(
+                    "{lease}: short for a guard without real-time scheduling: it kills the job {margin} before the lease ends, and \
+                     not {needed}, because {others}; on a busy machine the job may outlive its lease; better: {REAL_TIME}, or a longer \
+                     lease"
+                )
+            }),
         };
         Ok((timings, warning))
     }

@@ -44,11 +44,6 @@ impl ExitStatus {
             Self::Ending(Ending::StoppedBy(signal)) => 128_u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX)),
         }
     }
-
-    /// Whether the status is that of the job; the log's `exiting` event contains it.
-    pub(crate) const fn is_jobs_own(self) -> bool {
-        matches!(self, Self::Ending(Ending::Job(_)))
-    }
 }
 
 /// The statuses for the documentation: the number, and its meaning.

@@ -21,18 +21,13 @@ pub(super) fn one_dash(arguments: &[OsString]) -> Option<clap::Error> {
     })
 }
 
-/// Options of other programs, each with the one that is probably meant.
-const FOREIGN_OPTIONS: [(&str, &str); 10] = [
+/// Options of Kafka's programs, each with the one that is probably meant.
+const OPTIONS_OF_KAFKA: [(&str, &str); 5] = [
     ("--bootstrap-server", "--brokers"),
     ("--bootstrap-servers", "--brokers"),
     ("--command-config", "--properties"),
     ("--config", "--properties"),
     ("--consumer.config", "--properties"),
-    ("--cron", "--schedule"),
-    ("--id", "--name"),
-    ("--nonblock", "--wait 0"),
-    ("--silent", "--quiet"),
-    ("--ttl", "--lease"),
 ];
 
 /// The refusal for an error of clap.
@@ -62,29 +57,12 @@ pub fn refusal(error: &clap::Error, arguments: &[OsString]) -> anyhow::Error {
 }
 
 fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
-    // In `--wait -5s`, `-5s` is a negative value and not an option.
-    let at = arguments.iter().position(|argument| argument.to_string_lossy().starts_with(word)).unwrap_or_default();
-    let negative = word.chars().nth(1).is_some_and(|digit| digit.is_ascii_digit());
-    if negative
-        && let Some([option, value]) = at.checked_sub(1).and_then(|before| arguments.get(before..=at))
-        && option.to_string_lossy().starts_with("--")
-    {
-        return format!("{} {}: must not be negative", quoted(option), quoted(value));
-    }
-    // `--broker` is `--brokers` and not the subcommand; `status --watch` there once was.
-    let is_near = |near: &&str| levenshtein(word, near) <= 2 || near.starts_with(word);
-    let known = called(arguments).is_none().then(|| FOREIGN_OPTIONS.iter().find(|(other, _)| *other == word)).flatten();
-    let near = known.map(|(_, meant)| *meant).or(Some(option_of(near)).filter(is_near)).unwrap_or_default();
-    let subcommand = subcommands().into_iter().find(|name| word.strip_prefix("--") == Some(name));
-    if let Some(name) = subcommand.filter(|_| levenshtein(word, near) > 1) {
-        return format!("{word}: no such option; {name} is a subcommand: neli-run {name} --help");
-    }
-    if !near.is_empty() {
-        return format!("{word}: no such option; did you mean {near}?");
-    }
-    match called(arguments) {
-        Some(name) => format!("{word}: {name} has no such option; neli-run {name} --help lists them"),
-        None => format!("{word}: no such option; neli-run --help lists them"),
+    let of_kafka = OPTIONS_OF_KAFKA.iter().find(|(other, _)| *other == word).map(|(_, meant)| *meant);
+    // `--broker` is `--brokers` and not the subcommand.
+    let is_near = |near: &&str| !near.is_empty() && (levenshtein(word, near) <= 2 || near.starts_with(word));
+    match of_kafka.or(Some(option_of(near)).filter(is_near)) {
+        Some(near) => format!("{word}: no such option; did you mean {near}?"),
+        None => format!("{word}: no such option; {} --help lists them", called(arguments)),
     }
 }
 
@@ -99,10 +77,10 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     // The value is not shown, because it may be a secret: `-X a=b sasl.password=hunter2`.
     let word = word.split_once('=').map_or_else(|| word.to_owned(), |(key, _)| format!("{key}=.."));
     let word = quoted(word.as_ref());
-    if let Some(name) = called(arguments) {
-        return format!("{word}: {name} takes no such argument; neli-run {name} --help lists them");
+    let (names, called) = (subcommands(), called(arguments));
+    if called != PROGRAM {
+        return format!("{word}: no such argument; {called} --help lists them");
     }
-    let names = subcommands();
     if names.contains(&word) {
         return format!("{word}: a subcommand comes first, as in: neli-run {word} --group ..");
     }
@@ -113,13 +91,8 @@ fn stray(arguments: &[OsString], word: &str) -> String {
     if let Some(near) = names.iter().find(|name| is_first && is_near(name)) {
         return format!("{word}: no such subcommand; did you mean {near}?");
     }
-    if asks_for_help {
+    if asks_for_help || (is_first && arguments.iter().any(|argument| argument == "--")) {
         return format!("{word}: no such subcommand; neli-run --help lists them");
-    }
-    if is_first && arguments.iter().any(|argument| argument == "--") {
-        return format!(
-            "{word}: no such subcommand; without one COMMAND is run, as in: neli-run --group .. -- COMMAND"
-        );
     }
     format!("{word}: COMMAND comes after --, as in: neli-run --group .. -- {word}")
 }
@@ -152,10 +125,12 @@ fn unquoted_schedule(arguments: &[OsString], word: &str) -> Option<String> {
     Some(format!("--schedule {} {}", quoted(first.as_ref()), quoted(word.as_ref())))
 }
 
-/// The subcommand, if there is one.
-fn called(arguments: &[OsString]) -> Option<String> {
-    let first = arguments.get(1)?.to_str()?;
-    subcommands().into_iter().find(|name| name == first)
+const PROGRAM: &str = "neli-run";
+
+/// The program, with its subcommand if there is one.
+fn called(arguments: &[OsString]) -> String {
+    let first = arguments.get(1).and_then(|first| first.to_str()).unwrap_or_default();
+    if subcommands().iter().any(|name| name == first) { format!("{PROGRAM} {first}") } else { PROGRAM.to_owned() }
 }
 
 fn subcommands() -> Vec<String> {

@@ -55,19 +55,6 @@ pub(crate) const COMMON: &str = "Common options";
 /// The heading of the options for the election, also of a subcommand.
 pub(crate) const OF_ELECTION: &str = "Election options";
 
-/// The column of `-h` in which the texts begin: two columns after the longest name. `-h` shows the common options of the program, and those
-/// of a subcommand that are about the election.
-fn help_column(section: &str) -> usize {
-    let is_shown =
-        |option: &&Opt| if section == COMMON { option.section == section } else { ELECTION.contains(&option.long) };
-    let names = options().filter(is_shown);
-    let lengths = names.map(|option| {
-        let value = option.value_name().map_or(0, |name| " <>".len() + name.chars().count());
-        "  -s, --".len() + option.long.len() + value
-    });
-    lengths.max().unwrap_or_default() + "  ".len()
-}
-
 /// The options for the election, which every subcommand about an election has.
 pub const ELECTION: [&str; 6] = ["group", "brokers", "embedded", "topic", "property", "properties"];
 
@@ -154,13 +141,12 @@ impl Opt {
     /// The clap argument. It accepts any value: `validate.rs` checks values, in the same way for the command line and the environment.
     pub(crate) fn arg(&self) -> Arg {
         let default = self.default.or(self.computed).map(|text| format!("[default: {text}]"));
-        let short = in_lines(self.help.split(' ').chain(default.as_deref()), COLUMNS - help_column(self.section));
-        let (help, end) = (format!("{}.", self.help), default.as_ref().map(|default| format!("{default}.")));
-        let help = if default.is_some() { self.help } else { &help };
-        let long = in_lines(help.split(' ').chain(end.as_deref()), LONG_WIDTH);
+        let help = |width| in_lines(self.help.split(' ').chain(default.as_deref()), width);
         let more = in_lines(self.more.split(' '), LONG_WIDTH);
-        let long = if more.is_empty() { long } else { format!("{long}\n{more}") };
-        let arg = Arg::new(self.long).long(self.long).help(short).long_help(long).help_heading(self.section);
+        let more = if more.is_empty() { more } else { format!("\n{more}") };
+        let long = format!("{}.{more}", help(LONG_WIDTH));
+        let arg =
+            Arg::new(self.long).long(self.long).help(help(SHORT_WIDTH)).long_help(long).help_heading(self.section);
         let arg = match self.short {
             Some(short) => arg.short(short),
             None => arg,
@@ -186,8 +172,11 @@ pub(crate) fn variable(long: &str) -> String {
 /// The width of the help.
 const COLUMNS: usize = 80;
 
-/// The width of an option's text in `--help`: clap indents it by ten columns.
-const LONG_WIDTH: usize = COLUMNS - 10;
+/// The width of an option's text in `-h`: the names of the common options take the other half.
+const SHORT_WIDTH: usize = COLUMNS / 2;
+
+/// The width of an option's text in `--help`: clap indents it by ten columns, and a full stop may follow.
+const LONG_WIDTH: usize = COLUMNS - 11;
 
 /// The text in lines of at most 80 columns.
 pub(crate) fn wrapped(text: &str) -> String {

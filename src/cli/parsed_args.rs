@@ -15,17 +15,10 @@ use crate::cli::options::{Opt, RIVALS, options, variable};
 use crate::config::{VARIABLE_PREFIX, job_variables};
 use crate::text::{parse_duration, quoted};
 
-/// Whether Kubernetes sets this variable for a service whose name begins with `neli-run`: `NELI_RUN_SERVICE_HOST`, `NELI_RUN_PORT_80_TCP_ADDR`.
-fn is_service_link(name: &OsStr, value: &OsStr) -> bool {
-    let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-    let parts: Vec<&str> = name.split('_').collect();
-    let is_port =
-        |parts: &[&str]| matches!(parts, ["PORT", number, "TCP" | "UDP" | "SCTP"] if number.parse::<u16>().is_ok());
-    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|protocol| value.starts_with(protocol));
-    name.ends_with("_SERVICE_HOST")
-        || parts.windows(2).any(|pair| pair == ["SERVICE", "PORT"])
-        || parts.windows(3).any(is_port)
-        || name.ends_with("_PORT") && is_address
+/// Whether Kubernetes may have set this variable for a service whose name begins with `neli-run`: `NELI_RUN_SERVICE_HOST`, `NELI_RUN_PORT_80_TCP_ADDR`.
+/// No option has such a name.
+fn is_service_link(name: &str) -> bool {
+    name.contains("_SERVICE_") || name.contains("_PORT")
 }
 
 /// The variable of an option whose name is similar to this one.
@@ -156,12 +149,12 @@ impl ParsedArgs {
 
     /// A warning for each variable `NELI_RUN_*` that belongs to no option, because it has no effect.
     fn warnings_of_variables(&self) -> Vec<String> {
-        let names = self.environment.iter().filter(|(name, value)| !is_service_link(name, value));
-        let strange = names.map(|(key, _)| key.to_string_lossy()).filter(|name| {
+        let strange = self.environment.iter().map(|(name, _)| name.to_string_lossy()).filter(|name| {
             // A job that runs neli-run has NELI_RUN_PID in its environment, and a hook NELI_RUN_SECONDS.
             name.starts_with(VARIABLE_PREFIX)
                 && name != "NELI_RUN_PID"
                 && name != job_variables::RUN_SECONDS
+                && !is_service_link(name)
                 && !options().any(|option| option.variable() == **name)
         });
         strange
@@ -255,6 +248,11 @@ impl Value {
         self.source != ValueSource::DefaultValue
     }
 
+    /// Whether it is another than without the option.
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_given() && Opt::find(self.long).is_none_or(|option| option.default.is_none_or(|text| self.text != text))
+    }
+
     /// Whether the command line gives it.
     pub(crate) fn is_option(&self) -> bool {
         self.source == ValueSource::CommandLine
@@ -279,8 +277,8 @@ impl Value {
     }
 }
 
-/// Options whose variables the job gets, if they had an effect.
-const KEPT: [&str; 5] = ["brokers", "embedded", "group", "properties", "topic"];
+/// Options whose variables the job gets, if they have an effect: `neli-run assert` needs them there.
+const HANDED_ON: [&str; 5] = ["brokers", "embedded", "group", "properties", "topic"];
 
 /// A subcommand inside a job looks at the job's election: what the command line and the options' variables leave open is taken from the
 /// variables that the job got. A candidate takes nothing from them: a job that starts a `neli-run` of its own stands in an election of its own.
@@ -318,17 +316,13 @@ impl ParsedArgs {
         group.is_some_and(|group| self.value("group").is_some_and(|given| given.text == group))
     }
 
-    /// The variables of options that have no effect, since the command line says otherwise.
-    pub(crate) fn overridden(&self) -> Vec<OsString> {
-        let is_overridden = |long: &&str| {
-            let Some(set) = self.nonempty_variable(&variable(long)) else { return false };
-            match self.on_command_line_each(long).last() {
-                Some(given) => given != set,
-                // The command line gives its rival.
-                None => self.variable(long).is_none(),
-            }
+    /// The variables of options that the job gets: those that have an effect.
+    pub(crate) fn handed_on(&self) -> Vec<OsString> {
+        let has_effect = |long: &&'static str| {
+            let set = self.nonempty_variable(&variable(long));
+            set.is_some() && set == self.value(long).as_ref().map(|value| &*value.text)
         };
-        KEPT.iter().filter(|long| is_overridden(long)).map(|long| variable(long).into()).collect()
+        HANDED_ON.into_iter().filter(has_effect).map(|long| variable(long).into()).collect()
     }
 
     fn is_given(&self, long: &'static str) -> bool {

@@ -16,6 +16,7 @@ mod election;
 mod job;
 mod once;
 mod properties;
+mod together;
 
 pub(crate) use election::role;
 pub(crate) use once::{validate_group, validate_key};
@@ -77,7 +78,7 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
         client: client(args, &mut warnings)?,
         create_topic: args.flag("no-create-topic")?.is_none(),
         name: name(args)?,
-        priority: election::priority(args, timings.elector())?,
+        priority: election::priority(args)?,
         wait: args.value("wait").map(|wait| duration(&wait)).transpose()?,
         once,
         timings,
@@ -101,10 +102,11 @@ fn candidate(args: &ParsedArgs, election: ElectionId) -> Result<Config> {
         properties_file: args
             .value("properties")
             .map(|file| std::path::absolute(&file.text).unwrap_or(file.text.into())),
-        overridden: args.overridden(),
+        handed_on: args.handed_on(),
         command: args.words("COMMAND"),
         warnings,
     };
+    together::check(args)?;
     properties::validate_group_timings(&config.client.properties, config.timings.elector())?;
     Ok(config)
 }
@@ -174,12 +176,9 @@ pub(crate) fn candidate_name(value: &Value) -> Result<String> {
 fn log(args: &ParsedArgs) -> Result<Log> {
     let format = args.setting("log-format").one_of(&[("text", LogFormat::Text), ("json", LogFormat::Json)])?;
     let verbosity = match (args.flag("quiet")?, args.flag("verbose")?) {
-        (None, None) => 0,
+        (Some(_), _) => -1,
         (None, Some(_)) => 1,
-        (Some(_), None) => -1,
-        (Some(quiet), Some(verbose)) => {
-            bail!("{}: can't be combined with {}", quiet.name(), verbose.name());
-        }
+        (None, None) => 0,
     };
     let file = args.value("log-file");
     let file_shown = file.as_ref().map(Value::shown).unwrap_or_default();

@@ -129,13 +129,14 @@ pub(crate) const UNUSED_PARTITIONS: &str = "the topic has more partitions than t
 /// The last line. `leadership`: who leads, as a sentence.
 pub(crate) fn exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) -> Event {
     let (code, why) = (status.code(), why_exiting(status, config, leadership));
-    let (from, shown) = if status.is_jobs_own() {
+    let is_jobs_own = matches!(status, ExitStatus::Ending(Ending::Job(_)));
+    let (from, shown) = if is_jobs_own {
         ("job", ": the job's status".to_owned())
     } else {
         ("neli-run", why.as_ref().map_or_else(String::new, |why| format!(": {why}")))
     };
     // This is also shown with `-q`, because it contains the reason for a status that is not the job's.
-    let level = if code == 0 || status.is_jobs_own() { Level::Info } else { Level::Warning };
+    let level = if code == 0 || is_jobs_own { Level::Info } else { Level::Warning };
     Event::new(level, "exiting", format!("exiting {code}{shown}"))
         .with("status", code)
         .with("from", from)

@@ -188,10 +188,6 @@ impl GuardedJob {
     }
 }
 
-/// The variables of our own options that `neli-run assert` needs inside the job.
-const FOR_ASSERT: [&str; 5] =
-    ["NELI_RUN_BROKERS", "NELI_RUN_EMBEDDED", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_TOPIC"];
-
 /// The environment of every run of the job, without the variables that differ between runs.
 pub(super) fn environment(
     config: &Config,
@@ -220,8 +216,7 @@ pub(super) fn environment(
     let clock = procfs::time_namespace().map(|namespace| (job_variables::TIME_NAMESPACE.into(), namespace));
     let own: Vec<(OsString, OsString)> = own.chain(file).chain(clock).collect();
     let handed_on = inherited.filter(|(name, _)| {
-        is_handed_on(name)
-            && !config.overridden.contains(name)
+        is_handed_on(name, &config.handed_on)
             && !own.iter().any(|(own, _)| own == name)
             && !job_variables::OF_RUN.iter().chain(&job_variables::OF_SOME_JOBS).any(|own| name == own)
     });
@@ -232,12 +227,13 @@ pub(super) fn environment(
     handed_on.into_iter().chain(own).chain(once).collect()
 }
 
-fn is_handed_on(name: &OsStr) -> bool {
-    let bytes = name.as_bytes();
-    if bytes.starts_with(VARIABLE_PREFIX.as_bytes()) {
-        return FOR_ASSERT.iter().any(|variable| name == *variable);
+/// Whether the job gets this variable; `of_options` are those of the options' that it gets.
+fn is_handed_on(name: &OsStr, of_options: &[OsString]) -> bool {
+    if name.as_bytes().starts_with(VARIABLE_PREFIX.as_bytes()) {
+        of_options.iter().any(|of_option| of_option == name)
+    } else {
+        !notify::is_own(name)
     }
-    !notify::is_own(name)
 }
 
 /// The number of descriptors that it holds: for the main process, and for the list of this process's children.
@@ -322,12 +318,12 @@ mod tests {
     #[test]
     fn own_variables_and_systemds_are_not_passed_to_the_job() {
         for name in ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "NELI_RUN_PROPERTY", "NELI_RUN_LEASE"] {
-            assert!(!is_handed_on(OsStr::new(name)), "{name}");
+            assert!(!is_handed_on(OsStr::new(name), &["NELI_RUN_GROUP".into()]), "{name}");
         }
-        for name in ["PATH", "NELI_RUN_GROUP", "NELI_RUN_PROPERTIES", "NELI_RUN_EMBEDDED", "MY_WATCHDOG_USEC"] {
-            assert!(is_handed_on(OsStr::new(name)), "{name}");
+        for name in ["PATH", "NELI_RUN_GROUP", "MY_WATCHDOG_USEC"] {
+            assert!(is_handed_on(OsStr::new(name), &["NELI_RUN_GROUP".into()]), "{name}");
         }
-        assert!(is_handed_on(OsStr::from_bytes(b"\xff\xfe")));
+        assert!(is_handed_on(OsStr::from_bytes(b"\xff\xfe"), &[]));
     }
 
     /// The kernel's write for any control group blocks, and for the same reason the guard does not kill. The supervisor must not block,

@@ -19,7 +19,7 @@ fn a_command_that_cannot_be_run_is_reported_before_anything_is_joined() {
     };
     refused("no-such-command", 127, "no-such-command: not found in PATH");
     refused("--lease 5s true", 127, "--lease: not found; options of neli-run come before --");
-    refused("cd /tmp", 127, "cd: not found, but a word of the shell; for a shell line use: -- sh -c 'cd ..'");
+    refused("cd /tmp", 127, "cd: not found; for a shell line use: -- sh -c '..'");
     refused("./no-such-command", 127, "./no-such-command: not found");
     refused("", 127, "'': not found");
     refused("/etc", 126, "/etc: can't be run: it is a directory");
@@ -35,8 +35,8 @@ fn a_command_that_is_not_found_is_quoted_as_written() {
         assert_eq!(one_line(&output), format!("neli-run: {why}"));
         assert_eq!(output.status.code(), Some(127));
     };
-    refused(&["echo hi"], "'echo hi': not found; without the quotes it is: -- echo hi");
-    refused(&["FOO=hunter2", "env"], "FOO=..: not found; to set a variable for the job: -- env FOO=.. env");
+    refused(&["echo hi"], "'echo hi': not found; for a shell line use: -- sh -c '..'");
+    refused(&["FOO=hunter2", "env"], "FOO=..: not found; for a shell line use: -- sh -c '..'");
 }
 
 /// `doctor` reports all problems in one run, one line each. A start reports only the first one.

@@ -16,7 +16,7 @@ use neli_proto::node;
 use neli_proto::record::MemberId;
 use neli_proto::supervisor::{Policy, StopPolicy};
 use neli_proto::timings::{
-    self, Durations, Patience, Timings, TimingsError, default_fence_warning, default_heartbeat_interval, kill_margin,
+    self, Durations, Patience, Timings, default_fence_warning, default_heartbeat_interval, kill_margin,
 };
 use tokio::runtime::Handle;
 
@@ -457,27 +457,18 @@ fn node_settings(hello: Hello, timings: Timings, stop_timeout: Duration, create_
 impl Builder {
     fn timings(&self, elector: timings::Elector) -> Result<Timings, Error> {
         let lease = self.lease;
-        let heartbeat_interval = self.heartbeat_interval.unwrap_or_else(|| default_heartbeat_interval(lease));
-        let fence_warning = self.fence_warning.unwrap_or_else(|| default_fence_warning(lease));
-        let timings = |kill_margin| {
-            let durations =
-                Durations { lease, heartbeat_interval, kill_margin, fence_warning, preempt_after: None, overlap: None };
-            Timings::new(durations, elector)
+        let durations = Durations {
+            lease,
+            heartbeat_interval: self.heartbeat_interval.unwrap_or_else(|| default_heartbeat_interval(lease)),
+            kill_margin: self.margin.unwrap_or_else(|| kill_margin(lease)),
+            fence_warning: self.fence_warning.unwrap_or_else(|| default_fence_warning(lease)),
+            preempt_after: None,
+            overlap: None,
         };
-        let checked = match self.margin {
-            Some(margin) => timings(margin),
-            // As far as the others leave it.
-            None => timings(kill_margin(lease)).map(|timings| timings.with_kill_margin_of(lease / 10)),
-        };
-        checked.map_err(|error| {
-            let (option, value) = match (error, self.margin) {
-                (TimingsError::FenceWarning, _) => ("fence_warning", fence_warning),
-                (TimingsError::HeartbeatInterval, _) => ("heartbeat_interval", heartbeat_interval),
-                (TimingsError::KillMargin, Some(margin)) => ("margin", margin),
-                (TimingsError::KillMargin | TimingsError::Lease | TimingsError::Overlap, _) => ("lease", lease),
-            };
-            Error::option(option, format!("{value:?}"), error.to_string())
-        })
+        let timings = Timings::new(durations, elector)
+            .map_err(|error| Error::option(error.name, format!("{:?}", error.value), error.to_string()))?;
+        // Unless a margin was given it is a tenth of the lease, as far as the others leave that.
+        Ok(if self.margin.is_none() { timings.with_kill_margin_of(lease / 10) } else { timings })
     }
 }
 

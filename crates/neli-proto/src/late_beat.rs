@@ -8,7 +8,7 @@ use core::time::Duration;
 use crate::listener::silence;
 use crate::time::millis;
 use crate::timings::{
-    LONGEST_DEFAULT_HEARTBEAT_INTERVAL, LONGEST_LEASE, default_heartbeat_interval, heartbeat_intervals,
+    LONGEST_DEFAULT_HEARTBEAT_INTERVAL, LONGEST_LEASE, default_heartbeat_interval, longest_heartbeat_interval,
 };
 
 /// The time that a beat may need from the leader to the reader.
@@ -51,6 +51,6 @@ impl LateBeat {
 /// interval: it is the last one that was `seen` in its term, and at least the default one.
 pub(crate) fn overdue_after(lease: Duration, seen: Option<Duration>) -> Duration {
     let interval = seen.unwrap_or_default().max(default_heartbeat_interval(lease));
-    let interval = interval.min(*heartbeat_intervals(lease).end());
+    let interval = interval.min(longest_heartbeat_interval(lease));
     (interval * MISSED + DELIVERY).min(silence(lease))
 }

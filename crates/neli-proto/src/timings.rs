@@ -1,7 +1,7 @@
 //! The durations of the protocol, and the order of the candidates' claims.
 
 use core::fmt;
-use core::ops::{Deref, RangeInclusive};
+use core::ops::Deref;
 use core::time::Duration;
 
 use crate::record::{LEASE_MS, Why};
@@ -55,53 +55,27 @@ pub struct Durations {
     pub overlap: Option<Duration>,
 }
 
-/// The relation that does not hold.
+/// A duration that does not fit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum TimingsError {
-    /// The fence warning is longer than half the lease.
-    FenceWarning,
-    /// The heartbeat interval is shorter than 10 ms, or longer than a third of the lease.
-    HeartbeatInterval,
-    /// The kill margin is shorter than 20 ms, or leaves less than a tenth of the lease after the heartbeat interval and the fence warning
-    /// are subtracted.
-    KillMargin,
-    /// The lease is shorter than 300 ms, longer than 60 s, or not in whole milliseconds.
-    Lease,
-    /// The overlap is shorter than 10 ms, longer than half the lease, or not in whole milliseconds.
-    Overlap,
+pub struct TimingsError {
+    /// Its name, with `_` between words.
+    pub name: &'static str,
+    /// Its value.
+    pub value: Duration,
+    must_be: &'static str,
 }
 
 impl fmt::Display for TimingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::FenceWarning => "the fence warning must be at most half of the lease",
-            Self::HeartbeatInterval => "the heartbeat interval must be 10 ms to a third of the lease",
-            Self::KillMargin => {
-                "the margin must be at least 20 ms, and leave a tenth of the lease besides itself, the heartbeat interval \
-                 and the fence warning"
-            }
-            Self::Lease => "the lease must be 300 ms to 60 s, in whole milliseconds",
-            Self::Overlap => "the overlap must be 10 ms to half of the lease, in whole milliseconds",
-        })
+        f.write_str(self.must_be)
     }
 }
 
 impl core::error::Error for TimingsError {}
 
-/// The heartbeat intervals that a lease allows: after a lost beat, the leader can send two more within the lease.
-pub fn heartbeat_intervals(lease: Duration) -> RangeInclusive<Duration> {
-    SHORTEST_HEARTBEAT_INTERVAL..=lease / 3
-}
-
-/// The longest fence warning that a lease allows.
-pub fn longest_fence_warning(lease: Duration) -> Duration {
-    lease / 2
-}
-
-/// The overlaps that a lease allows. At least that much of the lease is left when the successor's claim is read, unless Kafka was slow for
-/// that long.
-pub fn overlaps(lease: Duration) -> RangeInclusive<Duration> {
-    SHORTEST_OVERLAP..=lease / 2
+/// The longest heartbeat interval that a lease allows: after a lost beat, the leader can send two more within the lease.
+pub(crate) fn longest_heartbeat_interval(lease: Duration) -> Duration {
+    lease / 3
 }
 
 /// The longest default heartbeat interval: a beat a second makes 20 MB of journal a day, and keeps the silence of a leader short even
@@ -130,20 +104,29 @@ impl Timings {
     ///
     /// # Errors
     ///
-    /// One of the relations does not hold.
+    /// One of the durations does not fit to the lease.
     pub fn new(durations: Durations, elector: Elector) -> Result<Self, TimingsError> {
         let Durations { lease, heartbeat_interval, kill_margin, fence_warning, overlap, .. } = durations;
         let timings = Self { durations, elector };
+        // At least half of the lease is left when the successor's claim is read, unless Kafka was slow for that long.
+        let longest = lease / 2;
+        let wrong = |name, value, must_be| Err(TimingsError { name, value, must_be });
         if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) || !is_whole(lease) {
-            Err(TimingsError::Lease)
-        } else if overlap.is_some_and(|overlap| !overlaps(lease).contains(&overlap) || !is_whole(overlap)) {
-            Err(TimingsError::Overlap)
-        } else if !heartbeat_intervals(lease).contains(&heartbeat_interval) {
-            Err(TimingsError::HeartbeatInterval)
-        } else if fence_warning > longest_fence_warning(lease) {
-            Err(TimingsError::FenceWarning)
+            wrong("lease", lease, "must be 300ms to 60s, in whole milliseconds")
+        } else if let Some(overlap) =
+            overlap.filter(|overlap| !(SHORTEST_OVERLAP..=longest).contains(overlap) || !is_whole(*overlap))
+        {
+            wrong("overlap", overlap, "must be 10ms to half of the lease, in whole milliseconds")
+        } else if !(SHORTEST_HEARTBEAT_INTERVAL..=longest_heartbeat_interval(lease)).contains(&heartbeat_interval) {
+            wrong("heartbeat_interval", heartbeat_interval, "must be 10ms to a third of the lease")
+        } else if fence_warning > longest {
+            wrong("fence_warning", fence_warning, "must be 0 to half of the lease")
         } else if !(SHORTEST_KILL_MARGIN..=timings.widest_kill_margin()).contains(&kill_margin) {
-            Err(TimingsError::KillMargin)
+            wrong(
+                "margin",
+                kill_margin,
+                "must be at least 20ms, and leave a tenth of the lease besides itself, the heartbeat interval and the fence warning",
+            )
         } else {
             Ok(timings)
         }
@@ -217,9 +200,6 @@ pub enum Patience {
 
 #[cfg(test)]
 mod tests {
-    use alloc::format;
-    use alloc::string::ToString;
-
     use super::*;
 
     const fn ms(millis: u64) -> Duration {
@@ -243,8 +223,9 @@ mod tests {
         overlap: None,
     };
 
-    fn made(durations: Durations) -> Result<(), TimingsError> {
-        Timings::new(durations, Elector::Log).map(|_| ())
+    /// Whether they fit, or the name of one that does not.
+    fn made(durations: Durations) -> Result<(), &'static str> {
+        Timings::new(durations, Elector::Log).map(|_| ()).map_err(|error| error.name)
     }
 
     #[test]
@@ -258,37 +239,23 @@ mod tests {
         let lease =
             |lease| made(Durations { lease, heartbeat_interval: lease / 5, fence_warning: lease / 4, ..FITTING });
         assert_eq!(lease(ms(300)), Ok(()));
-        assert_eq!(lease(ms(299)), Err(TimingsError::Lease));
+        assert_eq!(lease(ms(299)), Err("lease"));
         assert_eq!(made(Durations { lease: ms(60_000), ..FITTING }), Ok(()));
-        assert_eq!(lease(ms(60_001)), Err(TimingsError::Lease));
-        assert_eq!(lease(ms(1_000) + nano), Err(TimingsError::Lease));
+        assert_eq!(lease(ms(60_001)), Err("lease"));
+        assert_eq!(lease(ms(1_000) + nano), Err("lease"));
         let heartbeat = |heartbeat_interval| made(Durations { heartbeat_interval, ..FITTING });
         assert_eq!([heartbeat(ms(10)), heartbeat(ms(1_000) / 3)], [Ok(()); 2]);
-        assert_eq!([heartbeat(ms(9)), heartbeat(ms(1_000) / 3 + nano)], [Err(TimingsError::HeartbeatInterval); 2]);
+        assert_eq!([heartbeat(ms(9)), heartbeat(ms(1_000) / 3 + nano)], [Err("heartbeat_interval"); 2]);
         let warning = |fence_warning| made(Durations { fence_warning, ..FITTING });
         assert_eq!([warning(Duration::ZERO), warning(ms(500))], [Ok(()); 2]);
-        assert_eq!(warning(ms(500) + nano), Err(TimingsError::FenceWarning));
+        assert_eq!(warning(ms(500) + nano), Err("fence_warning"));
         let overlap = |overlap| made(Durations { overlap: Some(overlap), ..FITTING });
         assert_eq!([overlap(ms(10)), overlap(ms(500))], [Ok(()); 2]);
         let wrong = [Duration::ZERO, ms(9), ms(501), ms(100) + nano];
-        assert_eq!(wrong.map(overlap), [Err(TimingsError::Overlap); 4]);
+        assert_eq!(wrong.map(overlap), [Err("overlap"); 4]);
         let margin = |kill_margin| made(Durations { kill_margin, ..FITTING });
         assert_eq!([margin(ms(20)), margin(ms(450))], [Ok(()); 2]);
-        assert_eq!([margin(ms(19)), margin(ms(450) + nano)], [Err(TimingsError::KillMargin); 2]);
-    }
-
-    #[test]
-    fn each_error_names_the_wrong_duration() {
-        use TimingsError::{FenceWarning, HeartbeatInterval, KillMargin, Lease, Overlap};
-        for (error, what) in [
-            (FenceWarning, "fence warning"),
-            (HeartbeatInterval, "heartbeat interval"),
-            (KillMargin, "margin"),
-            (Lease, "lease"),
-            (Overlap, "overlap"),
-        ] {
-            assert!(error.to_string().starts_with(&format!("the {what} must ")), "{error}");
-        }
+        assert_eq!([margin(ms(19)), margin(ms(450) + nano)], [Err("margin"); 2]);
     }
 
     #[test]
@@ -302,7 +269,7 @@ mod tests {
     #[test]
     fn the_kill_margin_of_each_lease_fits_beside_the_longest_of_the_others() {
         for lease in (300..=60_000).step_by(7).map(ms) {
-            let (heartbeat_interval, fence_warning) = (*heartbeat_intervals(lease).end(), longest_fence_warning(lease));
+            let (heartbeat_interval, fence_warning) = (longest_heartbeat_interval(lease), lease / 2);
             let kill_margin = kill_margin(lease);
             assert_eq!(made(Durations { lease, heartbeat_interval, kill_margin, fence_warning, ..FITTING }), Ok(()));
         }

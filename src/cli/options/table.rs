@@ -212,10 +212,11 @@ const JOB: &[Opt] = &in_section(
             .more("0 to 255; a candidate that runs the job exits with its status. Only with --once or --window."),
         Opt::new("once-retention", "Time for which the record of a key is kept")
             .value("DURATION")
-            .computed("90d, or twice the longest window")
+            .computed("90d, or twice the window")
             .more(
-                "The longer of the two. It is the retention.ms of a <topic>.once that neli-run makes. 1h to 3650d, and \
-               more than the longest window. Only with --once, --window or --schedule.",
+                "The longer of the two; of a schedule the longest window counts. It is the retention.ms of a \
+               <topic>.once that neli-run makes. 1h to 3650d, and more than the longest window. Only with --once, \
+               --window or --schedule.",
             ),
         Opt::new("on-loss", "Stand by again, or exit, when the lead is lost")
             .takes(Takes::OneOf("standby|exit", &["standby", "exit"]))

@@ -30,21 +30,13 @@ pub(super) fn hooks(args: &ParsedArgs) -> Result<BTreeMap<Hook, OsString>> {
 }
 
 pub(super) fn health(args: &ParsedArgs) -> Result<Option<HealthPolicy>> {
-    let command = command(args, "health-cmd")?;
-    let settings = ["health-interval", "health-timeout", "health-failures", "health-start"];
-    let settings = settings.map(|long| args.setting(long));
-    let [interval, timeout, failures, start] = &settings;
     let policy = HealthPolicy {
-        interval: some_time(interval)?,
-        timeout: some_time(timeout)?,
-        failures: failures.number_in(1.., "must be a whole number, 1 or more")?,
-        start: duration(start)?,
+        interval: some_time(&args.setting("health-interval"))?,
+        timeout: some_time(&args.setting("health-timeout"))?,
+        failures: args.setting("health-failures").number_in(1.., "must be a whole number, 1 or more")?,
+        start: duration(&args.setting("health-start"))?,
     };
-    match (command, settings.iter().find(|setting| setting.is_given())) {
-        (Some(_), _) => Ok(Some(policy)),
-        (None, Some(idle)) => Err(idle.refuse("has no meaning without --health-cmd")),
-        (None, None) => Ok(None),
-    }
+    Ok(args.value("health-cmd").map(|_| policy))
 }
 
 /// A command line for the shell.
@@ -163,7 +155,7 @@ pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result
     let Some(program) = command.first() else {
         bail!("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND");
     };
-    find(program, path).map_err(|refusal| match hint(command, path) {
+    find(program, path).map_err(|refusal| match program.to_str().and_then(hint) {
         Some(hint) if status_of(&refusal) == ExitStatus::NotFound => not_found(hint),
         _ => refusal,
     })
@@ -173,45 +165,19 @@ pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result
 const WORDS_OF_SHELLS: [&str; 11] =
     [".", "cd", "exec", "export", "for", "if", "set", "source", "ulimit", "umask", "while"];
 
-/// The refusal of a command that was not found, with a suggestion: a whole command line in quotes, or a variable
-/// before a command. A variable's value may be a password, so it is not shown.
-fn hint(command: &[OsString], path: Option<&OsStr>) -> Option<String> {
-    const SHELL: &str = "for a shell line use: -- sh -c";
-    let program = command.first()?.to_str()?;
-    let words: Vec<&str> = program.split_whitespace().collect();
-    let is_quoted_line = words.len() > 1;
-    if program.starts_with('-') {
-        return Some(format!("{program}: not found; options of neli-run come before --"));
-    }
-    if WORDS_OF_SHELLS.contains(&program) {
-        return Some(format!("{program}: not found, but a word of the shell; {SHELL} '{program} ..'"));
-    }
-    match assigned(words.first()?) {
-        Some(variable) if is_quoted_line => Some(format!("'{variable}=.. ..': not found; {SHELL} '{variable}=.. ..'")),
-        Some(variable) => {
-            let job = command.get(1).map_or_else(|| "COMMAND".to_owned(), |word| quoted(word));
-            Some(format!("{variable}=..: not found; to set a variable for the job: -- env {variable}=.. {job}"))
-        }
-        None if !is_quoted_line => None,
-        None => {
-            let shown = quoted(OsStr::new(program));
-            let is_for_a_shell = program.contains(['|', '&', ';', '<', '>', '$', '*', '`', '(', '\'', '"']);
-            let is_there = || find(OsStr::new(words.first()?), path).ok();
-            if !is_for_a_shell && is_there().is_some() {
-                return Some(format!("{shown}: not found; without the quotes it is: -- {}", words.join(" ")));
-            }
-            let line = if program.contains('\'') { "'..'" } else { &shown };
-            Some(format!("{shown}: not found; {SHELL} {line}"))
-        }
-    }
-}
-
-/// The variable's name, if the word is `NAME=VALUE`.
-fn assigned(word: &str) -> Option<&str> {
-    let (name, _) = word.split_once('=')?;
-    let is_name = name.chars().all(|letter| letter == '_' || letter.is_ascii_alphanumeric());
-    let begins = name.starts_with(|letter: char| letter == '_' || letter.is_ascii_alphabetic());
-    (is_name && begins).then_some(name)
+/// The refusal of a command that was not found, and is probably an option of `neli-run`, or for a shell.
+fn hint(program: &str) -> Option<String> {
+    let is_of_a_line = |letter: char| letter.is_whitespace() || "=|&;<>$*`('\"".contains(letter);
+    let hint = if program.starts_with('-') {
+        "options of neli-run come before --"
+    } else if WORDS_OF_SHELLS.contains(&program) || program.contains(is_of_a_line) {
+        "for a shell line use: -- sh -c '..'"
+    } else {
+        return None;
+    };
+    // A variable's value may be a password.
+    let shown = program.split_once('=').map_or_else(|| program.to_owned(), |(variable, _)| format!("{variable}=.."));
+    Some(format!("{}: not found; {hint}", quoted(OsStr::new(&shown))))
 }
 
 /// Finds the file, or refuses like the shell: 127 if there is none, 126 if there is one that can't be run.
@@ -345,20 +311,14 @@ mod tests {
             assert_eq!(status_of(&refusal).code(), 127);
             refusal.to_string()
         };
-        assert_eq!(message(&["echo hi"]), "'echo hi': not found; without the quotes it is: -- echo hi");
-        for line in ["echo hi | cat", "ecko hi"] {
-            assert_eq!(message(&[line]), format!("'{line}': not found; for a shell line use: -- sh -c '{line}'"));
+        let shell = "not found; for a shell line use: -- sh -c '..'";
+        for line in ["echo hi", "echo hi | cat", "echo 'a b'"] {
+            assert_eq!(message(&[line]), format!("'{line}': {shell}"));
         }
-        assert!(message(&["echo 'a b'"]).ends_with("-- sh -c '..'"));
-        let variable = "FOO=..: not found; to set a variable for the job: -- env FOO=..";
-        assert_eq!(message(&["FOO=hunter2", "echo", "hi"]), format!("{variable} echo"));
-        assert_eq!(message(&["FOO=hunter2"]), format!("{variable} COMMAND"));
-        assert_eq!(
-            message(&["FOO=hunter2 echo"]),
-            "'FOO=.. ..': not found; for a shell line use: -- sh -c 'FOO=.. ..'"
-        );
+        for line in ["FOO=hunter2", "FOO=hunter2 echo"] {
+            assert_eq!(message(&[line, "hi"]), format!("FOO=..: {shell}"));
+        }
         assert_eq!(message(&["no-such"]), "no-such: not found in PATH");
-        assert_eq!(message(&["1=2"]), "1=2: not found in PATH");
     }
 
     #[test]

@@ -8,11 +8,9 @@ use neli_kafka::names::{self, LONGEST_TOPIC};
 use neli_kafka::{ElectionId, clock};
 use neli_proto::fact::{TOPIC_SUFFIX, may_have_facts};
 use neli_proto::once::Policy;
-use neli_proto::restart::Restart;
 use neli_proto::schedule::CatchUp;
 use neli_proto::time::Window;
 
-use super::job;
 use crate::calendar::{self, Calendar, Edges, Every, LENGTH};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::config::Once;
@@ -28,85 +26,65 @@ const LONGEST_RETENTION: Duration = DAY.saturating_mul(3_650);
 /// The default of `--once-retention`, unless a window is longer than half of it.
 const USUAL_RETENTION: Duration = DAY.saturating_mul(90);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+/// The options for work that must be done once.
+const MODES: [&str; 3] = ["once", "window", "schedule"];
 
 pub(super) fn validate(args: &ParsedArgs, election: &ElectionId) -> Result<Option<Once>> {
-    let [once, window, schedule] = ["once", "window", "schedule"].map(|long| args.value(long));
-    let [zone, catch_up, given_retries, given_status, given_retention] =
-        &["timezone", "catch-up", "retries", "done-status", "once-retention"].map(|long| args.setting(long));
-    let retention = if given_retention.is_given() {
-        let must_be = || "must be 1h to 3650d".to_owned();
-        Some(given_retention.duration_in(SHORTEST_RETENTION..=LONGEST_RETENTION, must_be)?)
-    } else {
-        None
-    };
+    let [zone, catch_up, given_retries, given_status] =
+        &["timezone", "catch-up", "retries", "done-status"].map(|long| args.setting(long));
+    let given_retention = args.value("once-retention");
+    let bounds = SHORTEST_RETENTION..=LONGEST_RETENTION;
+    let retention =
+        given_retention.as_ref().map(|given| given.duration_in(bounds, || "must be 1h to 3650d".to_owned()));
+    let retention = retention.transpose()?;
     let retries = given_retries.number_in(..=MOST_RETRIES, &format!("must be a number from 0 to {MOST_RETRIES}"))?;
     let done_status = given_status.number_in(.., "must be a number from 0 to 255")?;
-    let given: Vec<&Value> = [&once, &window, &schedule].into_iter().flatten().collect();
-    let (has_none, has_no_windows) = (given.is_empty(), window.is_none() && schedule.is_none());
-    let needs = [
-        (zone, has_no_windows, "--window or --schedule"),
-        (catch_up, has_no_windows, "--schedule"),
-        (given_retries, has_none, "--once or --window"),
-        (given_status, has_none, "--once or --window"),
-        (given_retention, has_none, "--once, --window or --schedule"),
-    ];
-    if let Some((idle, _, needed)) = needs.iter().find(|(setting, is_idle, _)| *is_idle && setting.is_given()) {
-        return Err(idle.refuse(format!("has no meaning without {needed}")));
-    }
-    let value = match given.as_slice() {
-        [] => return Ok(None),
-        [only] => *only,
-        [first, second, ..] => return Err(first.refuse(format!("can't be combined with {}", second.shown()))),
+    // Two of them are refused together with the other options that exclude each other.
+    let Some((mode, value)) = MODES.into_iter().find_map(|long| Some((long, args.value(long)?))) else {
+        return Ok(None);
     };
-    let of_others = [(catch_up, &window), (given_retries, &schedule), (given_status, &schedule)];
-    if let Some((idle, _)) = of_others.iter().find(|(setting, other)| other.is_some() && setting.is_given()) {
-        return Err(idle.refuse(format!("has no meaning with {}", value.shown())));
-    }
+    let value = &value;
     let policy = |key, window, schedule| Policy { key, window, schedule, retries, done_status };
-    let (policy, calendar) = if once.is_some() {
-        (policy(validate_key(value)?.into(), None, None), None)
-    } else if window.is_some() {
-        let every = Every::parse(value.text()?).ok_or_else(|| value.refuse(LENGTH))?;
-        let calendar = calendar_of(Edges::Every(every), zone, value)?;
-        let Window { key, span } = calendar.window(clock::wall_ms());
-        (policy(key, Some(span), None), Some(calendar))
-    } else {
-        let (calendar, catch_up) = schedule_of(value, zone, catch_up)?;
-        (policy("".into(), None, Some(catch_up)), Some(calendar))
+    let (policy, calendar) = match mode {
+        "once" => (policy(validate_key(value)?.into(), None, None), None),
+        "window" => {
+            let every = Every::parse(value.text()?).ok_or_else(|| value.refuse(LENGTH))?;
+            let calendar = calendar_of(Edges::Every(every), zone, value)?;
+            let Window { key, span } = calendar.window(clock::wall_ms());
+            (policy(key, Some(span), None), Some(calendar))
+        }
+        _ => {
+            let (calendar, catch_up) = schedule_of(value, zone, catch_up)?;
+            (policy("".into(), None, Some(catch_up)), Some(calendar))
+        }
     };
     let longest_from = |least| calendar.as_ref()?.longest_window(clock::wall_ms(), least);
     if let Some(longest) = longest_from(LONGEST_RETENTION) {
         let why = "no --once-retention, which is at most 3650d, is more than its longest window";
         return Err(value.refuse(format!("{why}, {}", days(longest))));
     }
-    let retention = match retention {
-        Some(retention) => {
-            if let Some(longest) = longest_from(retention) {
-                let why = format!("must be more than {}, the longest window of {}", days(longest), value.shown());
-                return Err(given_retention.refuse(why));
-            }
-            retention
-        }
-        None => longest_from(USUAL_RETENTION / 2)
-            .map_or(USUAL_RETENTION, |longest| (2 * longest).clamp(USUAL_RETENTION, LONGEST_RETENTION)),
-    };
+    if let Some((given, longest)) = given_retention.as_ref().zip(retention.and_then(longest_from)) {
+        let why = format!("must be more than {}, the longest window of {}", days(longest), value.shown());
+        return Err(given.refuse(why));
+    }
+    let retention = retention.unwrap_or_else(|| {
+        longest_from(USUAL_RETENTION / 2)
+            .map_or(USUAL_RETENTION, |longest| (2 * longest).clamp(USUAL_RETENTION, LONGEST_RETENTION))
+    });
     validate_topic(value, election)?;
     validate_group(args, &format!(", with {}", value.shown()))?;
-    if job::restart(args)?.restart != Restart::No {
-        let meant = if schedule.is_some() { "" } else { "; --retries is meant" };
-        return Err(args.setting("restart").refuse(format!("can't be combined with {}{meant}", value.shown())));
-    }
-    let mut options = match (&window, &schedule) {
-        (Some(window), _) => format!("--window {}", window.text()?),
-        (None, Some(schedule)) => format!("--schedule '{}'", schedule.text()?),
-        (None, None) => "--once".to_owned(),
+    let text = value.text()?;
+    let mut options = match mode {
+        "once" => "--once".to_owned(),
+        "window" => format!("--window {text}"),
+        _ => format!("--schedule '{text}'"),
     };
     for (option, setting) in [("timezone", zone), ("catch-up", catch_up), ("retries", given_retries)] {
         if setting.is_given() {
             options = options + " --" + option + " " + setting.text()?;
         }
     }
-    let schedule = if schedule.is_some() { Some(value.text()?.into()) } else { None };
+    let schedule = (mode == "schedule").then(|| text.into());
     Ok(Some(Once { policy, calendar, schedule, options: options.into(), retention }))
 }
 

@@ -1,7 +1,6 @@
 //! `-X` and `--properties`: librdkafka's properties, except those that the protocol needs.
 //! Each of them may be a secret, so no message of this file shows a value.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
@@ -27,16 +26,17 @@ struct Property {
     key: String,
     value: String,
     place: String,
-    on_command_line: bool,
+    /// Whether the command line gives it, or its file: then it counts more than what the environment gives.
+    is_by_option: bool,
 }
 
 impl Property {
     /// `KEY=VALUE` from this source, which a message names before the key.
-    fn parse(line: &str, source: &str, on_command_line: bool) -> Option<Self> {
+    fn parse(line: &str, source: &str, is_by_option: bool) -> Option<Self> {
         let (key, value) = line.split_once('=')?;
         let [key, value] = [key, value].map(|part| part.trim().to_owned());
         let place = format!("{source} {}", quoted(OsStr::new(&key)));
-        (!key.is_empty()).then_some(Self { key, value, place, on_command_line })
+        (!key.is_empty()).then_some(Self { key, value, place, is_by_option })
     }
 
     /// Whether quotes surround the value, as a shell or a YAML file would remove them.
@@ -47,34 +47,28 @@ impl Property {
     }
 }
 
-/// Reads and checks the properties: the file's first, then the others; those of the environment before those of the
-/// command line. The result has each key once, under one name.
+/// Reads and checks the properties: those of the environment before those of the command line, and of each the file's first. The result has each
+/// key once, under one name.
 pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Properties> {
-    let file = args.value("properties");
-    let file_is_variable = file.as_ref().is_some_and(|file| !file.is_option());
-    let from_file = file.map_or(Ok(Vec::new()), |file| from_file(&file, warnings))?;
-    let (from_option, mut all): (Vec<_>, Vec<_>) =
-        from_values(&args.each("property"))?.into_iter().partition(|property| property.on_command_line);
-    all.splice(if file_is_variable { 0..0 } else { all.len()..all.len() }, from_file);
-    all.extend(from_option);
-    warnings.extend(all.iter().filter(|property| property.on_command_line && is_secret(&property.key)).map(
-        |property| {
-            format!("{}: every user of this machine can read it; put it into a --properties file", property.place)
-        },
-    ));
+    let mut all = args.value("properties").map_or(Ok(Vec::new()), |file| from_file(&file, warnings))?;
+    let from_values = from_values(&args.each("property"))?;
+    let exposed = from_values.iter().filter(|property| property.is_by_option && is_secret(&property.key));
+    warnings.extend(exposed.map(|property| {
+        format!("{}: every user of this machine can read it; put it into a --properties file", property.place)
+    }));
+    all.extend(from_values);
+    all.sort_by_key(|property| property.is_by_option);
     warnings.extend(all.iter().filter(|property| property.is_in_quotes()).map(|property| {
         format!("{}: the quotes around the value are part of it; leave them out if they are not meant", property.place)
     }));
-    let mut seen = BTreeSet::new();
-    let mut properties = Vec::new();
+    let mut properties: Vec<(String, String)> = Vec::new();
     for property in all {
         validate(&property)?;
-        properties.push((canonical(&property.key).to_owned(), property.value));
+        let key = canonical(&property.key);
+        // The last one of a name counts, and keeps its place.
+        properties.retain(|(earlier, _)| earlier != key);
+        properties.push((key.to_owned(), property.value));
     }
-    // The last one of a name counts, and keeps its place.
-    properties.reverse();
-    properties.retain(|(key, _)| seen.insert(key.clone()));
-    properties.reverse();
     let properties = Properties(properties);
     validate_mechanism(&properties)?;
     validate_files(&properties)?;
@@ -142,7 +136,7 @@ fn from_file(file: &Value, warnings: &mut Vec<String>) -> Result<Vec<Property>> 
             continue;
         }
         let place = format!("{shown} line {}", index + 1);
-        let property = Property::parse(line, &format!("{place}:"), false);
+        let property = Property::parse(line, &format!("{place}:"), file.is_option());
         properties.push(property.ok_or_else(|| anyhow!("{place}: must be KEY=VALUE"))?);
     }
     if properties.iter().any(|property| is_secret(&property.key)) {

@@ -207,10 +207,9 @@ fn variables_fill_the_gaps() {
     assert_eq!(config.warnings, [unknown]);
     let config = validate(&variables, &["--embedded", "--", "true"]).unwrap();
     assert!(matches!(config.client.brokers, Brokers::Embedded));
-    for name in ["NELI_RUN_WHATEVER", "NELI_RUN_PORT", "NELI_RUN_STOP_PORT_TCP"] {
-        let config = validate(&[(name, "1")], &["-g", "g", "-b", "a:1", "--", "true"]).unwrap();
-        assert_eq!(config.warnings, [format!("{name} is set, and no option has this variable: it has no effect")]);
-    }
+    let config = validate(&[("NELI_RUN_WHATEVER", "1")], &["-g", "g", "-b", "a:1", "--", "true"]).unwrap();
+    let unknown = "NELI_RUN_WHATEVER is set, and no option has this variable: it has no effect";
+    assert_eq!(config.warnings, [unknown]);
 }
 
 #[test]
@@ -412,12 +411,12 @@ fn a_variable_that_an_option_overrides_is_not_handed_on() {
     let names = options.map(|(name, _)| format!("NELI_RUN_{name}"));
     let values = ["a", "b", "k:1", "/dev/null"];
     let line: Vec<&str> = options.iter().zip(values).flat_map(|((_, option), value)| [*option, value]).collect();
-    for (set, expected) in [(values, &[][..]), (["c", "d", "k:2", "/dev/zero"], &names[..])] {
+    for (set, expected) in [(values, &names[..]), (["c", "d", "k:2", "/dev/zero"], &[])] {
         let variables: Vec<(&str, &str)> = names.iter().map(String::as_str).zip(set).collect();
-        let mut overridden = validate(&variables, &[&line[..], &["--", "true"]].concat()).unwrap().overridden;
-        overridden.sort();
+        let mut handed_on = validate(&variables, &[&line[..], &["--", "true"]].concat()).unwrap().handed_on;
+        handed_on.sort();
         let mut expected: Vec<OsString> = expected.iter().map(OsString::from).collect();
         expected.sort();
-        assert_eq!(overridden, expected);
+        assert_eq!(handed_on, expected);
     }
 }
