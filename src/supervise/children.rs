@@ -62,8 +62,8 @@ impl MainLoop {
         for change in &reaped.changes {
             let hook =
                 |(role, of_role): (usize, &mut Role)| Some((role, of_role.commands.hooks.observe_child(*change)?));
-            if let Some((role, ((hook, id), end))) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
-                self.tell(role, node::Event::HookEnded { hook, id, end });
+            if let Some((role, (id, end))) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
+                self.tell(role, node::Event::HookEnded { id, end });
             }
             if change.status.stopped_signal().is_some() {
                 // Another process stopped the guard, but the guard must run.

@@ -21,7 +21,7 @@ use crate::report::log::Logger;
 pub(super) struct RunningCommands {
     lines: BTreeMap<Hook, OsString>,
     /// The running hooks, with their numbers.
-    pub(super) hooks: ShellCommands<(Hook, u32)>,
+    pub(super) hooks: ShellCommands<u32>,
     /// The number and the output of the last ordered health command, until its end is reported.
     pub(super) health_output: Option<(u32, Tail)>,
 }
@@ -64,7 +64,7 @@ impl RunningCommands {
         let GuardConfig { ignored, scheduling, open_files, .. } = *guard_config;
         let start = |image: Image| {
             self.hooks.start(
-                (hook, id),
+                id,
                 &SpawnSpec {
                     image: &image,
                     environment: &[],
@@ -78,7 +78,7 @@ impl RunningCommands {
             )
         };
         let started = Image::of_shell(line, &environment).and_then(start);
-        started.err().map(|error| Event::HookEnded { hook, id, end: shell::not_started(error) })
+        started.err().map(|error| Event::HookEnded { id, end: shell::not_started(error) })
     }
 }
 

@@ -39,7 +39,7 @@ impl Host for MainLoop {
             Action::DieOf { signal, to_group } => self.dies_of(role, signal, to_group),
             Action::Exit(ending) => self.role_ended(role, ExitStatus::Ending(ending)),
             Action::KillGuard => self.kill_guard(role),
-            Action::KillHook { id } => self.nodes.roles[role].commands.hooks.kill(|(_, running)| *running == id),
+            Action::KillHook { id } => self.nodes.roles[role].commands.hooks.kill(|running| *running == id),
             Action::KillOrphans => self.inherit_orphans(role),
             Action::LookAtForeground => {
                 let event = supervisor::Event::ForegroundSeen(self.shell.terminal.foreground());

@@ -35,10 +35,8 @@ pub(crate) struct Hooks {
     /// The last run, from its end until nothing of it is left.
     ended: Option<EndedRun>,
     last_id: u32,
-    /// The supervisor's running hooks, and until when each may run.
+    /// The running hooks with their numbers, and until when each may run. The guard runs the lead's: until when it may report the end.
     running: Vec<(Hook, u32, Time)>,
-    /// The guard's hook whose end was not reported yet, and until when the report may come.
-    awaited_of_lead: Option<(u32, Time)>,
     actions: VecDeque<Action>,
 }
 
@@ -68,28 +66,26 @@ impl Hooks {
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let of_lead = self.awaited_of_lead.map(|(_, until)| until);
-        self.running.iter().map(|(.., kill_at)| *kill_at).chain(of_lead).min()
+        self.running.iter().map(|(.., until)| *until).min()
     }
 
     /// Performs what is due. Early calls do nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        for (hook, id, _) in self.running.extract_if(.., |(.., kill_at)| now >= *kill_at) {
-            self.actions.push_back(Action::KillHook { id });
-            self.actions.push_back(Action::Note(Note::HookFailed { hook, end: CommandEnd::TimedOut }));
-        }
-        if self.awaited_of_lead.take_if(|(_, until)| now >= *until).is_some() {
-            let (hook, end) = (Hook::Lead, CommandEnd::Unanswered);
+        for (hook, id, _) in self.running.extract_if(.., |(.., until)| now >= *until) {
+            let end = if hook == Hook::Lead {
+                CommandEnd::Unanswered
+            } else {
+                self.actions.push_back(Action::KillHook { id });
+                CommandEnd::TimedOut
+            };
             self.actions.push_back(Action::Note(Note::HookFailed { hook, end }));
         }
     }
 
-    /// A hook has ended.
-    pub(crate) fn ended(&mut self, hook: Hook, id: u32, end: CommandEnd) {
-        let is_leads = self.awaited_of_lead.take_if(|(awaited, _)| hook == Hook::Lead && *awaited == id).is_some();
-        let is_news = is_leads || self.running.iter().any(|(_, running, _)| *running == id);
-        self.running.retain(|(_, running, _)| *running != id);
-        if is_news && end.is_failure() {
+    /// The hook with this number has ended.
+    pub(crate) fn ended(&mut self, id: u32, end: CommandEnd) {
+        let ended = self.running.extract_if(.., |(_, running, _)| *running == id).next();
+        if let Some((hook, ..)) = ended.filter(|_| end.is_failure()) {
             self.actions.push_back(Action::Note(Note::HookFailed { hook, end }));
         }
     }
@@ -128,9 +124,9 @@ impl Hooks {
     pub(crate) fn nothing_is_left(&mut self, now: Time) {
         let Some(ended) = self.ended.take() else { return };
         let mut of_runs = self.running.iter().filter(|(hook, ..)| *hook == Hook::Exit);
-        if let Some(&(hook, id, _)) = of_runs.next().filter(|_| of_runs.count() + 1 >= MOST_OF_RUNS) {
+        if let Some(&(_, id, _)) = of_runs.next().filter(|_| of_runs.count() + 1 >= MOST_OF_RUNS) {
             self.actions.push_back(Action::KillHook { id });
-            self.ended(hook, id, CommandEnd::Replaced);
+            self.ended(id, CommandEnd::Replaced);
         }
         self.run(now, Hook::Exit, if ended.by_itself { "exited" } else { "stopped" }, Some(ended));
     }
@@ -159,13 +155,13 @@ impl Hooks {
 
     /// Ends the wait for hooks: the running ones are killed.
     pub(crate) fn give_up(&mut self) {
-        let killed = self.running.drain(..).map(|(_, id, _)| Action::KillHook { id });
-        self.actions.extend(killed);
+        let killed = self.running.extract_if(.., |(hook, ..)| *hook != Hook::Lead);
+        self.actions.extend(killed.map(|(_, id, _)| Action::KillHook { id }));
     }
 
     /// Whether none of the supervisor's hooks is running.
-    pub(crate) const fn is_idle(&self) -> bool {
-        self.running.is_empty()
+    pub(crate) fn is_idle(&self) -> bool {
+        self.running.iter().all(|(hook, ..)| *hook == Hook::Lead)
     }
 
     fn stand_by(&mut self, now: Time, why: &'static str) {
@@ -176,7 +172,7 @@ impl Hooks {
         // Without any hook there is no state to keep.
         if !self.given.is_empty() {
             // The hook of the lead ended with the job.
-            self.awaited_of_lead = None;
+            self.running.retain(|(hook, ..)| *hook != Hook::Lead);
             self.phase = phase;
             self.run(now, hook, why, None);
         }
@@ -196,7 +192,7 @@ impl Hooks {
                 Action::RunHook(HookRun { hook, id, why, term: self.term, attempt, ended })
             }
             Hook::Lead => {
-                self.awaited_of_lead = Some((id, kill_at + ANSWER_TAKES));
+                self.running.push((hook, id, kill_at + ANSWER_TAKES));
                 Action::Order(Order::Command { kind: CommandKind::Lead, id, kill_at })
             }
         });

@@ -150,11 +150,11 @@ impl Node {
                 self.facts(now, event);
             }
             Event::Guard(Answer::CommandEnded { kind: CommandKind::Lead, id, end }) => {
-                self.hooks.ended(Hook::Lead, id, end);
+                self.hooks.ended(id, end);
             }
             Event::Guard(answer) => self.supervisor.handle_answer(now, answer),
             Event::HandOver { to } => self.candidate.hand_over(now, to),
-            Event::HookEnded { hook, id, end } => self.hooks.ended(hook, id, end),
+            Event::HookEnded { id, end } => self.hooks.ended(id, end),
             Event::Job(mut event) => {
                 if let supervisor::Event::JobStopped { continuable, .. } = &mut event {
                     // The process stops itself only when all its roles are suspended. One of many alone would never be continued.
@@ -229,7 +229,7 @@ impl Node {
     }
 
     /// Whether a hook runs for which the exit waits.
-    pub const fn has_running_hooks(&self) -> bool {
+    pub fn has_running_hooks(&self) -> bool {
         !self.hooks.is_idle()
     }
 
@@ -275,7 +275,7 @@ pub enum Event {
     /// Hand over the lead, if it is held: another candidate holds fewer roles than its share.
     HandOver { to: MemberId },
     /// The hook of this number has ended.
-    HookEnded { hook: Hook, id: u32, end: CommandEnd },
+    HookEnded { id: u32, end: CommandEnd },
     /// An answer of the guard. If the owner has more data than the answer, the job's event contains all of it: a health command's end with
     /// its output, and a stop with the terminal's state.
     Guard(Answer),

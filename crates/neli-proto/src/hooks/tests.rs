@@ -84,7 +84,7 @@ fn a_hook_has_ten_seconds() {
     let timed_out = failed(Hook::Standby, CommandEnd::TimedOut);
     assert_eq!(actions(&mut hooks), [Action::KillHook { id }, timed_out]);
     assert!(hooks.is_idle(), "whether or not it can be killed");
-    hooks.ended(Hook::Standby, id, CommandEnd::Signaled(9));
+    hooks.ended(id, CommandEnd::Signaled(9));
     assert_eq!(actions(&mut hooks), [], "that was said");
 }
 
@@ -95,7 +95,7 @@ fn a_failure_is_reported_but_an_end_with_the_job_is_not_a_failure() {
     {
         hooks.led(Time::ZERO, 5);
         let [Action::Order(Order::Command { id, .. })] = actions(&mut hooks)[..] else { panic!() };
-        hooks.ended(Hook::Lead, id, end.clone());
+        hooks.ended(id, end.clone());
         let noted = is_failure.then(|| failed(Hook::Lead, end));
         assert_eq!(actions(&mut hooks), Vec::from_iter(noted));
         assert_eq!(hooks.poll_timeout(), None);
@@ -114,7 +114,7 @@ fn a_hook_of_the_guard_has_failed_if_its_end_is_not_reported_in_time() {
     hooks.handle_timeout(until);
     let unanswered = failed(Hook::Lead, CommandEnd::Unanswered);
     assert_eq!(actions(&mut hooks), [unanswered]);
-    hooks.ended(Hook::Lead, id, CommandEnd::Exited(3));
+    hooks.ended(id, CommandEnd::Exited(3));
     assert_eq!(actions(&mut hooks), [], "that was said");
 
     hooks.led(until, 6);
@@ -138,10 +138,10 @@ fn hooks_that_run_in_parallel_end_independently() {
     assert_eq!([fence.hook, standby.hook], [Hook::Fence, Hook::Standby]);
     let (fence, standby) = (fence.id, standby.id);
     let end = CommandEnd::Exited(3);
-    hooks.ended(Hook::Fence, fence, end.clone());
+    hooks.ended(fence, end.clone());
     assert_eq!(actions(&mut hooks), [failed(Hook::Fence, end.clone())]);
     assert!(!hooks.is_idle());
-    hooks.ended(Hook::Fence, fence, end);
+    hooks.ended(fence, end);
     assert_eq!(actions(&mut hooks), [], "that was said");
     hooks.handle_timeout(Time::ZERO + LIMIT);
     assert_eq!(actions(&mut hooks)[0], Action::KillHook { id: standby });
@@ -157,7 +157,7 @@ fn the_end_of_an_earlier_leads_hook_is_not_taken_for_that_of_the_current_one() {
     };
     let [earlier, current] = [5, 6].map(&mut lead);
     for (id, is_news) in [(earlier, false), (current, true)] {
-        hooks.ended(Hook::Lead, id, CommandEnd::Exited(3));
+        hooks.ended(id, CommandEnd::Exited(3));
         assert_eq!(!actions(&mut hooks).is_empty(), is_news);
     }
 }

@@ -7,7 +7,6 @@ use neli_proto::candidate;
 use neli_proto::fact::Fact;
 use neli_proto::guard::{Answer, Answers, Grant, SeenEnd};
 use neli_proto::hello::Hello;
-use neli_proto::hooks::Hook;
 use neli_proto::job::CommandEnd;
 use neli_proto::kafka::Request;
 use neli_proto::node::{self, Action, FactsEvent, Node, Settings};
@@ -62,7 +61,7 @@ pub(crate) struct Machine {
     pub(crate) released: Offset,
     /// The running health command and hooks.
     check: Option<u32>,
-    hooks: Vec<(Hook, u32)>,
+    hooks: Vec<u32>,
     /// Answers of the guard that the supervisor has not read.
     pub(crate) answers: Answers<()>,
     /// Delivery reports that it has not read.
@@ -235,8 +234,8 @@ impl Machine {
         if self.hooks.is_empty() {
             return;
         }
-        let (hook, id) = self.hooks.remove(0);
-        self.node.handle(now, node::Event::HookEnded { hook, id, end: CommandEnd::Exited(0) });
+        let id = self.hooks.remove(0);
+        self.node.handle(now, node::Event::HookEnded { id, end: CommandEnd::Exited(0) });
         self.perform(now, setup, actions);
     }
 
@@ -319,7 +318,7 @@ impl Machine {
             Action::Kafka(Request::Identify | Request::ReadAnew | Request::ReadFrom(_)) if self.cut_off => {}
             Action::Kafka(Request::Identify) => self.identity_asked = Some(now),
             Action::KillGuard => self.kill_silent_guard(now, actions),
-            Action::KillHook { id } => self.hooks.retain(|(_, running)| *running != id),
+            Action::KillHook { id } => self.hooks.retain(|running| *running != id),
             Action::KillOrphans => {
                 if !is_flawed(WorldFlaw::ReleaseAtGuardsEnd) {
                     self.guard.job = None;
@@ -354,7 +353,7 @@ impl Machine {
                 self.is_judged = false;
                 self.judge_if_prompt(now, setup);
             }
-            Action::RunHook(run) => self.hooks.push((run.hook, run.id)),
+            Action::RunHook(run) => self.hooks.push(run.id),
             // Nobody is left to whom a release would say something.
             Action::Kafka(Request::Send { record })
                 if self.knows_that_broker_ended() && matches!(record.body, Body::Release { .. }) =>

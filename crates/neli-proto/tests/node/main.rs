@@ -377,7 +377,7 @@ fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
     let actions = host.actions();
     let [HookRun { id, .. }] = hooks_in(&actions)[..] else { panic!("{actions:?}") };
     assert!(!actions.contains(&Action::Suspend) && !host.node.is_suspended(), "the hook is not stopped amid its work");
-    host.happens(Event::HookEnded { hook: Hook::Standby, id, end: CommandEnd::Exited(0) });
+    host.happens(Event::HookEnded { id, end: CommandEnd::Exited(0) });
     assert_eq!(host.actions(), [Action::Suspend]);
     assert!(host.node.is_suspended());
     host.happens(Event::Signal { signal: TSTP_ENDS, by_terminal: false });

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use neli_proto::guard::{CommandKind, Order};
-use neli_proto::hooks::Hook;
 use neli_proto::supervisor::Event;
 use neli_proto::time::Time;
 
@@ -32,7 +31,7 @@ impl Machine {
         if let Order::Command { kind, id, .. } = order {
             return match kind {
                 CommandKind::Health => self.check = Some(id),
-                CommandKind::Lead => self.hooks.push((Hook::Lead, id)),
+                CommandKind::Lead => self.hooks.push(id),
             };
         }
         if self.put_off(now, &order, actions) {
