@@ -6,6 +6,7 @@ use neli_proto::guard::Named;
 use neli_proto::record::MemberId;
 use neli_proto::supervisor::{Ending, Lost};
 use neli_proto::time::millis;
+use serde_json::json;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
@@ -21,30 +22,26 @@ pub(crate) fn started(config: &Config, member: &MemberId) -> Event {
         config.name,
         spoken(lease)
     );
-    Event::info("started", sentence)
-        .with("version", version)
-        .with("member", member.to_string())
-        .with("topic", topic)
-        .with("elect", elect)
-        .with("lease_ms", millis(lease))
+    Event::info("started", sentence).with(json!({
+        "version": version, "member": member.as_str(), "topic": topic, "elect": elect, "lease_ms": millis(lease),
+    }))
 }
 
 /// The server of `--listen` is ready.
 pub(crate) fn listening(address: &str) -> Event {
-    Event::info("listening", format!("serving HTTP at http://{address}/")).with("address", address)
+    Event::info("listening", format!("serving HTTP at http://{address}/")).with(json!({ "address": address }))
 }
 
 /// A message of librdkafka.
 pub(crate) fn librdkafka(facility: &str, message: &str) -> Event {
     Event::new(Level::Debug, "librdkafka", format!("librdkafka: {facility}: {message}"))
-        .with("facility", facility)
-        .with("message", message)
+        .with(json!({ "facility": facility, "message": message }))
 }
 
-/// The group assigns the partition, and with it precedence, to this candidate. If it leads already, nothing changes.
-pub(crate) fn assigned(partition: i32, leads: bool) -> Event {
+/// The group assigns the partition, and with it precedence, to this candidate.
+pub(crate) fn assigned(partition: i32) -> Event {
     let sentence = format!("preferred successor (partition {partition} assigned)");
-    Event::info("assigned", sentence).with("partition", partition).detail_in_text(leads)
+    Event::info("assigned", sentence).with(json!({ "partition": partition }))
 }
 
 /// The group took the partition away. `lost`: the session expired or the coordinator can't be reached; otherwise another member has it, and
@@ -58,21 +55,14 @@ pub(crate) fn revoked(lost: bool, leads_on: bool) -> Event {
     } else {
         "the consumer group has chosen another candidate"
     };
-    Event::info("revoked", sentence).with("lost", lost)
+    Event::info("revoked", sentence).with(json!({ "lost": lost }))
 }
 
-/// The topic was missing, and this candidate created it. Brokers that are added later do not change its number of replicas.
+/// The topic was missing, and this candidate created it.
 pub(crate) fn topic_created(topic: &str, replicas: usize, brokers: usize) -> Event {
-    let few = if replicas < 3 {
-        "; brokers that are added later get no replica, and a warning at the next start then says how to add one"
-    } else {
-        ""
-    };
     let (of_topic, up) = (counted(replicas as u64, "replica"), counted(brokers as u64, "broker"));
-    Event::info("topic_created", format!("created the topic {topic:?} with {of_topic} ({up} up){few}"))
-        .with("topic", topic)
-        .with("replicas", replicas)
-        .with("brokers", brokers)
+    Event::info("topic_created", format!("created the topic {topic:?} with {of_topic} ({up} up)"))
+        .with(json!({ "topic": topic, "replicas": replicas, "brokers": brokers }))
 }
 
 /// A signal that may stop this process, from a process with its user id, or else from the terminal. A sender that this process can't see has the
@@ -85,7 +75,7 @@ pub(crate) fn signal(signal: i32, sender: Option<(Named, u32)>) -> Event {
     };
     let (pid, uid) = sender.map(|(process, uid)| (process.pid, uid)).unzip();
     Event::info("signal", format!("got {} from {from}", signal_name(signal)))
-        .with("signal", signal)
+        .with(json!({ "signal": signal }))
         .with_some("pid", pid)
         .with_some("uid", uid)
 }
@@ -138,8 +128,7 @@ pub(crate) fn exiting(status: ExitStatus, config: &Config, leadership: Option<&s
     // This is also shown with `-q`, because it contains the reason for a status that is not the job's.
     let level = if code == 0 || is_jobs_own { Level::Info } else { Level::Warning };
     Event::new(level, "exiting", format!("exiting {code}{shown}"))
-        .with("status", code)
-        .with("from", from)
+        .with(json!({ "status": code, "from": from }))
         .with_some("why", why)
 }
 
@@ -204,7 +193,7 @@ mod tests {
             sent(0, ""),
             revoked(false, false),
             revoked(false, true),
-            assigned(0, false),
+            assigned(0),
             topic_created("g.neli", 1, 1),
             topic_created("g.neli", 3, 4),
         ];
@@ -218,8 +207,7 @@ mod tests {
                 "the consumer group has chosen another candidate",
                 "the consumer group has chosen another candidate, and this one keeps the lead",
                 "preferred successor (partition 0 assigned)",
-                "created the topic \"g.neli\" with 1 replica (1 broker up); brokers that are added later get no replica, and a warning \
-                 at the next start then says how to add one",
+                "created the topic \"g.neli\" with 1 replica (1 broker up)",
                 "created the topic \"g.neli\" with 3 replicas (4 brokers up)",
             ]
         );

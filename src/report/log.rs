@@ -26,7 +26,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, eaccess};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::config::{Log, LogFormat};
 use crate::process::locked;
@@ -124,9 +124,8 @@ impl Logger {
 
     /// Logs an event, and returns at once.
     pub(crate) fn event(&self, event: &Event) {
-        let level = event.level_in(self.form.format);
-        if level >= self.form.least {
-            self.queue.push(self.form.line(event).into_bytes(), level, &self.form);
+        if event.level >= self.form.least {
+            self.queue.push(self.form.line(event).into_bytes(), event.level, &self.form);
         }
     }
 
@@ -147,19 +146,22 @@ impl Logger {
 
     /// Waits until the last lines are written, for 100 ms at most while the descriptor accepts none.
     pub(crate) fn finish(&self) {
-        self.queue.finish();
+        let mut state = locked(&self.queue.state);
+        state.is_finished = true;
+        self.queue.changed.notify_all();
+        self.queue.drain(state);
     }
 }
 
 impl Form {
     fn line(&self, event: &Event) -> String {
         let line = event::line(self, clock::wall_ms(), event);
-        if self.has_priorities { format!("{}{line}", event.level_in(self.format).priority()) } else { line }
+        if self.has_priorities { format!("{}{line}", event.level.priority()) } else { line }
     }
 
     fn dropped(&self, count: u64) -> Vec<u8> {
         let message = format!("{count} lines of this log were lost here, because they could not be written in time");
-        self.line(&Event::warning(message).with("dropped", count)).into_bytes()
+        self.line(&Event::warning(message).with(json!({ "dropped": count }))).into_bytes()
     }
 }
 
@@ -198,6 +200,12 @@ impl WriterState {
     fn is_written(&self) -> bool {
         self.writer == Writer::Idle && self.lines.is_empty() && self.dropped == 0
     }
+
+    /// The report about lines that were dropped, if there are any.
+    fn take_dropped(&mut self, form: &Form) -> Option<Vec<u8>> {
+        let dropped = mem::take(&mut self.dropped);
+        (dropped > 0).then(|| form.dropped(dropped))
+    }
 }
 
 impl Queue {
@@ -213,11 +221,8 @@ impl Queue {
             return;
         }
         // The report about dropped lines goes to the place where they are missing, which is after the lines that are queued now.
-        if state.dropped > 0 {
-            let dropped = mem::take(&mut state.dropped);
-            state.lines.push_back(form.dropped(dropped));
-        }
-        state.lines.push_back(line);
+        let dropped = state.take_dropped(form);
+        state.lines.extend(dropped.into_iter().chain([line]));
         drop(state);
         self.changed.notify_all();
     }
@@ -226,21 +231,12 @@ impl Queue {
     fn next(&self, form: &Form) -> Option<Vec<u8>> {
         let mut state = locked(&self.state);
         state.writer = Writer::Idle;
-        loop {
-            if let Some(line) = state.lines.pop_front() {
-                state.writer = Writer::Writing;
-                return Some(line);
-            }
-            if state.dropped > 0 {
-                state.writer = Writer::Writing;
-                return Some(form.dropped(mem::take(&mut state.dropped)));
-            }
-            self.changed.notify_all();
-            if state.is_finished {
-                return None;
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        self.changed.notify_all();
+        let waited = self.changed.wait_while(state, |state| state.is_written() && !state.is_finished);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        let line = state.lines.pop_front().or_else(|| state.take_dropped(form))?;
+        state.writer = Writer::Writing;
+        Some(line)
     }
 
     /// Waits before the next attempt to write; returns false if there will be none.
@@ -252,13 +248,6 @@ impl Queue {
             self.changed.notify_all();
         }
         !state.is_finished
-    }
-
-    fn finish(&self) {
-        let mut state = locked(&self.state);
-        state.is_finished = true;
-        self.changed.notify_all();
-        self.drain(state);
     }
 
     fn drain(&self, state: MutexGuard<'_, WriterState>) {

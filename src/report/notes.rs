@@ -10,11 +10,12 @@ use neli_proto::candidate::{Elector, Patience, StandbyReason, Timings};
 use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::Failure;
 use neli_proto::job::CommandEnd;
-use neli_proto::note::{Loss, Note, Refusal, SkipReason};
+use neli_proto::note::{Loss, Note, Refusal};
 use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::{Time, millis, millis_rounded_up};
 use nix::libc::{SIGKILL, SIGTSTP, SIGTTIN, SIGTTOU};
+use serde_json::json;
 
 use crate::calendar::is_start;
 use crate::report::election::{because, standing_by, waiting};
@@ -70,18 +71,18 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             } else {
                 format!("Kafka has not answered for {}: {error}; waiting", spoken(*down))
             };
-            let event = Event::new(Level::Warning, "broker_down", sentence);
-            event.with("error", error.as_str()).with("down_ms", millis(*down))
+            Event::new(Level::Warning, "broker_down", sentence)
+                .with(json!({ "error": error, "down_ms": millis(*down) }))
         }
         Note::BrokerUp { down } => {
             let sentence = format!("Kafka answers again, {} after its silence was noticed", spoken(*down));
-            Event::info("broker_up", sentence).with("down_ms", millis(*down))
+            Event::info("broker_up", sentence).with(json!({ "down_ms": millis(*down) }))
         }
         Note::Claiming { after } => claiming(*after),
         Note::Ended { by, reason } => {
             let (by, reason) = (somebody(by.as_deref()), reason.as_deref().unwrap_or_default());
             let sentence = format!("the election was ended by {by}{}", with_reason(reason));
-            Event::info("ended", sentence).with("by", by).with("reason", reason)
+            Event::info("ended", sentence).with(json!({ "by": by, "reason": reason }))
         }
         Note::FactsLost { key } => Event::warning(format!(
             "the topic of facts was missing and is created again, although a run of {key} is known: its \
@@ -121,15 +122,14 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         Note::HookFailed { hook, end } => {
             let (hook, reason) = (hook.event(), how(end));
             Event::new(Level::Warning, "hook_failed", format!("the hook --on-{hook} {reason}"))
-                .with("hook", hook)
-                .with("reason", reason)
+                .with(json!({ "hook": hook, "reason": reason }))
         }
         Note::JobExited { term, status, ran, by_itself } => job_exited(*term, *status, *ran, *by_itself),
         Note::JobKilled { term, why } => {
             // Why the lease is not extended is said once nothing is left.
             let why_shown = if *why == Why::Fenced { String::new() } else { format!(": {}", because(why.as_str())) };
             let sentence = format!("killing all that is left of the job{why_shown} (term {term})");
-            Event::new(Level::Warning, "job_killed", sentence).with("term", *term).with("why", why.as_str())
+            Event::new(Level::Warning, "job_killed", sentence).with(json!({ "term": term, "why": why.as_str() }))
         }
         Note::JobStarted { term, pid, attempt, window } => {
             job_started(*term, *pid, *attempt, window.map(|window| to_the_second(window.from_ms)))
@@ -147,12 +147,12 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             signal_name(*signal),
             pid.unwrap_or_default()
         )),
-        Note::Leading { term, .. } => Event::info("leading", format!("leading, term {term}")).with("term", *term),
-        Note::LeaseUnconfirmed { term, unconfirmed } => Event::warning(format!(
-            "heartbeats came back from Kafka, but no broker had confirmed for {} that the topic is still the same (-v logs why): the \
-             lease is over (term {term})",
-            spoken(*unconfirmed)
-        )),
+        Note::Leading { term, .. } => {
+            Event::info("leading", format!("leading, term {term}")).with(json!({ "term": term }))
+        }
+        Note::LeaseUnconfirmed { term, unconfirmed } => {
+            Event::warning(format!("{}: the lease is over (term {term})", not_confirmed(*unconfirmed)))
+        }
         Note::MappingInDoubt { why, until } => {
             let at = timestamp(moment.wall_ms.saturating_add(millis(until.since(moment.now))));
             Event::warning(format!(
@@ -213,16 +213,13 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 spoken(*within)
             );
             Event::info("overlapped", sentence)
-                .with("term", *term)
-                .with("by_term", *by_term)
-                .with("leader", leader)
-                .with("within_ms", millis(*within))
+                .with(json!({ "term": term, "by_term": by_term, "leader": leader, "within_ms": millis(*within) }))
         }
         Note::Preempting { term, priority, own } => {
             let sentence = format!(
                 "asking the leader to stand down: its priority is {priority}, and this candidate's is {own} (term {term})"
             );
-            Event::info("preempting", sentence).with("term", *term).with("priority", *priority).with("own", *own)
+            Event::info("preempting", sentence).with(json!({ "term": term, "priority": priority, "own": own }))
         }
         Note::ReaderStuck { end, silent } => Event::warning(format!(
             "the journal's reader has delivered no record for {}, although the log has records up to offset \
@@ -247,8 +244,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             let successor = successor.as_deref();
             let whom = successor.map_or_else(String::new, |successor| format!(" for {successor}"));
             let sentence = format!("asked to stand down{whom} by {by}{} (term {term})", with_reason(reason));
-            let resigned = Event::info("resigned", sentence).with("term", *term).with("by", by);
-            resigned.with("successor", successor).with("reason", reason)
+            Event::info("resigned", sentence)
+                .with(json!({ "term": term, "by": by, "successor": successor, "reason": reason }))
         }
         Note::Restarting { term, attempt, delay } => {
             let sentence = if *attempt == 1 {
@@ -257,9 +254,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 format!("running the job again in {} (term {term}, attempt {attempt})", spoken(*delay))
             };
             Event::info("restarting", sentence)
-                .with("term", *term)
-                .with("attempt", *attempt)
-                .with("delay_ms", millis(*delay))
+                .with(json!({ "term": term, "attempt": attempt, "delay_ms": millis(*delay) }))
         }
         Note::SetBack { until_ms } => Event::warning(format!(
             "this machine's clock was set back to a time whose windows are over: nothing is run until it shows {}",
@@ -269,7 +264,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             let delay_shown = spoken(*delay);
             let sentence =
                 format!("the job starts in {delay_shown} (--settle), and the lead is kept meanwhile (term {term})");
-            Event::info("settling", sentence).with("term", *term).with("delay_ms", millis(*delay))
+            Event::info("settling", sentence).with(json!({ "term": term, "delay_ms": millis(*delay) }))
         }
         Note::RolesDiffer(differs) => Event::warning(roles_differ(differs)),
         Note::Standby(StandbyReason { leader, term, why }) => {
@@ -301,9 +296,9 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                  a machine's clock ran at a wrong rate, or a machine was paused"
             );
             Event::new(Level::Error, "superseded", sentence)
-                .with("term", *term)
+                .with(json!({ "term": term }))
                 .with_some("by_term", *by_term)
-                .with("leader", leader)
+                .with(json!({ "leader": leader }))
         }
         Note::TopicRemade => Event::warning(
             "the topic was deleted and made again: records of the old topic no longer count, its leader is fenced, \
@@ -321,7 +316,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             let sentence = format!(
                 "the run of {by} for the time from {from} to {until} was not finished, and is not begun again: {why}"
             );
-            window_skipped(sentence, from, until, "unfinished", Some(by))
+            window_skipped(sentence, &from, &until, "unfinished", Some(by))
         }
         Note::UnusedPartitions => Event::warning(events::UNUSED_PARTITIONS),
         Note::WindowAwaited { next_ms } if !is_start(*next_ms) => Event::info(
@@ -330,17 +325,12 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         ),
         Note::WindowAwaited { next_ms } => {
             let next = to_the_second(*next_ms);
-            Event::info("window_awaited", format!("the next window begins at {next}")).with("next", next)
+            Event::info("window_awaited", format!("the next window begins at {next}")).with(json!({ "next": next }))
         }
         Note::WindowsSkipped { span, why } => {
             let (from, until) = (to_the_second(span.from_ms), to_the_second(span.until_ms));
-            let why = match why {
-                SkipReason::ClockSet => "clock-set",
-                SkipReason::NoRun => "no-run",
-                SkipReason::Overrun => "overrun",
-            };
             let sentence = format!("nothing is run for the time from {from} to {until}: {}", because(why));
-            window_skipped(sentence, from, until, why, None)
+            window_skipped(sentence, &from, &until, why, None)
         }
         Note::Yielding { term, why, patience } => {
             let sentence = format!(
@@ -349,31 +339,30 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 spoken(*patience)
             );
             Event::info("yielding", sentence)
-                .with("term", *term)
-                .with("why", why.as_str())
-                .with("patience_ms", millis(*patience))
+                .with(json!({ "term": term, "why": why.as_str(), "patience_ms": millis(*patience) }))
         }
     }
 }
 
 fn claiming(after: Offset) -> Event {
     let read = if after < 0 { "journal empty".to_owned() } else { format!("journal read up to offset {after}") };
-    Event::info("claiming", format!("claiming the lead ({read})")).with("after", after)
+    Event::info("claiming", format!("claiming the lead ({read})")).with(json!({ "after": after }))
+}
+
+/// Why heartbeats that are read back don't extend the lease.
+fn not_confirmed(unconfirmed: Duration) -> String {
+    format!(
+        "heartbeats came back from Kafka, but no broker had confirmed for {} that the topic is still the same (-v logs why)",
+        spoken(unconfirmed)
+    )
 }
 
 fn fence_warning(term: Offset, left: Duration, silent: Duration, unconfirmed: Option<Duration>) -> Event {
-    let what = match unconfirmed {
-        Some(time) => format!(
-            "heartbeats came back from Kafka, but no broker had confirmed for {} that the topic is still the same (-v logs why)",
-            spoken(time)
-        ),
-        None => format!("no heartbeat has come back from Kafka for {}", spoken(silent)),
-    };
+    let silence = || format!("no heartbeat has come back from Kafka for {}", spoken(silent));
+    let what = unconfirmed.map_or_else(silence, not_confirmed);
     let sentence = format!("{what}: the lease ends in {} unless one does (term {term})", spoken(left));
     Event::new(Level::Warning, "fence_warning", sentence)
-        .with("term", term)
-        .with("left_ms", millis(left))
-        .with("silent_ms", millis(silent))
+        .with(json!({ "term": term, "left_ms": millis(left), "silent_ms": millis(silent) }))
         .with_some("unconfirmed_ms", unconfirmed.map(millis_rounded_up))
 }
 
@@ -394,9 +383,7 @@ fn fenced(term: Offset, why: &str, left: Duration, late: Option<Duration>) -> Ev
         ),
     };
     Event::new(Level::Error, "fenced", sentence)
-        .with("term", term)
-        .with("why", why)
-        .with("left_ms", millis(left))
+        .with(json!({ "term": term, "why": why, "left_ms": millis(left) }))
         .with_some("late_ms", late.map(millis_rounded_up))
 }
 
@@ -408,9 +395,7 @@ fn released(term: Offset, why: Why, delivered: bool) -> Event {
         (Level::Warning, "; Kafka has not confirmed it, so the others may have to wait out the lease")
     };
     Event::new(level, "released", format!("released term {term}: {shown}{rest}"))
-        .with("term", term)
-        .with("why", why.as_str())
-        .with("delivered", delivered)
+        .with(json!({ "term": term, "why": why.as_str(), "delivered": delivered }))
 }
 
 fn guard_lost(guard: i32, is_killed: bool, end: Option<ExitStatus>) -> Event {
@@ -423,7 +408,7 @@ fn guard_lost(guard: i32, is_killed: bool, end: Option<ExitStatus>) -> Event {
         (Some(end), None) => (format!(" (exit status {})", end.code().unwrap_or_default()), ""),
     };
     let sentence = format!("the guard (pid {guard}) died{how}: no job runs without one, and another is started{hint}");
-    Event::new(Level::Error, "guard_lost", sentence).with("pid", guard)
+    Event::new(Level::Error, "guard_lost", sentence).with(json!({ "pid": guard }))
 }
 
 // ---- the job ----------------------------------------------------------------------------------------------------------
@@ -436,9 +421,7 @@ fn job_started(term: Offset, pid: u32, attempt: u32, window: Option<String>) -> 
         format!("the job runs again, pid {pid} (term {term}, attempt {attempt}{shown})")
     };
     Event::info("job_started", sentence)
-        .with("term", term)
-        .with("pid", pid)
-        .with("attempt", attempt)
+        .with(json!({ "term": term, "pid": pid, "attempt": attempt }))
         .with_some("window", window)
 }
 
@@ -453,10 +436,7 @@ fn job_exited(term: Offset, status: JobStatus, ran: Duration, by_itself: bool) -
     };
     let level = if by_itself && code != 0 { Level::Warning } else { Level::Info };
     Event::new(level, "job_exited", sentence)
-        .with("term", term)
-        .with("status", code)
-        .with("signal", signal)
-        .with("ran_ms", millis(ran))
+        .with(json!({ "term": term, "status": code, "signal": signal, "ran_ms": millis(ran) }))
 }
 
 fn unhealthy(term: Offset, Failure { count, end, last_line }: &Failure) -> Event {
@@ -464,10 +444,7 @@ fn unhealthy(term: Offset, Failure { count, end, last_line }: &Failure) -> Event
     let (how, line) = (how(end), with_reason(last_line));
     let sentence = format!("job unhealthy: {checks} failed (last: the health command {how}{line}; term {term})");
     Event::new(Level::Warning, "unhealthy", sentence)
-        .with("term", term)
-        .with("failures", *count)
-        .with("reason", how)
-        .with("line", last_line.as_ref())
+        .with(json!({ "term": term, "failures": count, "reason": how, "line": last_line }))
 }
 
 fn stopping(term: Offset, why: Why, signal: Option<i32>, timeout: Duration, at_lease_end: bool) -> Event {
@@ -484,10 +461,7 @@ fn stopping(term: Offset, why: Why, signal: Option<i32>, timeout: Duration, at_l
         None => format!("letting the job's run finish (--stop-signal none): {shown}; SIGKILL in {kill_in}{end}"),
     };
     Event::info("stopping", sentence)
-        .with("term", term)
-        .with("why", why.as_str())
-        .with("signal", signal)
-        .with("timeout_ms", millis(timeout))
+        .with(json!({ "term": term, "why": why.as_str(), "signal": signal, "timeout_ms": millis(timeout) }))
 }
 
 /// The time until SIGKILL for a job that is asked to stop, and whether the reason is the end of the lease. While heartbeats are read
@@ -504,41 +478,38 @@ fn sigkill_in(why: Why, timeout: Duration, lease_left: Option<Duration>, timings
 
 /// The error about processes that are still alive a lease after SIGKILL. `pids` is empty if `/proc` can't be read.
 fn stuck(pids: &[u32]) -> String {
-    let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
-    let what = match pids {
-        [] => {
-            return "whether a process of the job is left is unknown (/proc can't be read): the term is not released, and ends with its \
-                    lease; check that files can be opened (ulimit -n), that there is memory, and which processes of \
-                    the job still run"
-                .to_owned();
-        }
-        [_] => "a process",
-        _ => "processes",
-    };
+    if pids.is_empty() {
+        return "whether a process of the job is left is unknown (/proc can't be read): the term is not released, and ends with its \
+                lease; check that files can be opened (ulimit -n), that there is memory, and which processes of \
+                the job still run"
+            .to_owned();
+    }
+    let pids = listed(pids);
     format!(
-        "{what} of the job can't be killed (pid {}): the term is not released, and ends with its lease; if they are another user's (a setuid program), \
-         kill them as root; otherwise see what holds them (/proc/PID/stack, TracerPid in /proc/PID/status, a frozen \
-         control group), or restart the machine",
-        named.join(", ")
+        "what is left of the job can't be killed (pid {pids}): the term is not released, and ends with its lease; if it is another user's (a \
+         setuid program), kill it as root; otherwise see what holds it (/proc/PID/stack, TracerPid in /proc/PID/status, a frozen \
+         control group), or restart the machine"
     )
 }
 
 /// The error about a guard that was killed, and has not ended a lease later. It is no process of the job; the job's processes are named if
 /// any can be seen.
 fn stuck_guard(guard: i32, pids: &[u32], are_all: bool) -> String {
-    let named: Vec<String> = pids.iter().map(ToString::to_string).collect();
     let of_job = match pids {
         [] if are_all => {
             "no process of the job is seen any more, but only the guard's end can show that none is left".to_owned()
         }
         [] => "whether a process of the job is left is unknown (/proc can't be read)".to_owned(),
-        [_] => format!("a process of the job is left too (pid {})", named.join(", ")),
-        _ => format!("processes of the job are left too (pid {})", named.join(", ")),
+        _ => format!("something is left of the job too (pid {})", listed(pids)),
     };
     format!(
         "the guard (pid {guard}) can't be killed; {of_job}: the term is not released, and ends with its lease; see what holds the guard \
          (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group), or restart the machine"
     )
+}
+
+fn listed(pids: &[u32]) -> String {
+    pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 // ---- keys and windows -------------------------------------------------------------------------------------------------
@@ -564,21 +535,18 @@ fn once_skipped(key: &str, fact: &Fact) -> Event {
     // With the status of a run that failed elsewhere, this line says which run that was. Whether an older window was run at all is not known.
     let level = if done && newer.is_none() { Level::Info } else { Level::Warning };
     Event::new(level, "once_skipped", sentence)
-        .with("key", key)
+        .with(json!({ "key": key }))
         .with_some("newer", newer)
-        .with("by", by)
-        .with("term", *term)
+        .with(json!({ "by": by, "term": term }))
         .with_some("at", at)
-        .with("exit", exit)
+        .with(json!({ "exit": exit }))
         .with_some("ran_ms", *ran_ms)
-        .with("done", done)
+        .with(json!({ "done": done }))
 }
 
-fn window_skipped(sentence: String, from: String, until: String, why: &str, by: Option<&str>) -> Event {
+fn window_skipped(sentence: String, from: &str, until: &str, why: &str, by: Option<&str>) -> Event {
     Event::new(Level::Warning, "window_skipped", sentence)
-        .with("from", from)
-        .with("until", until)
-        .with("why", why)
+        .with(json!({ "from": from, "until": until, "why": why }))
         .with_some("by", by)
 }
 

@@ -182,8 +182,7 @@ impl MainLoop {
         let role = &mut self.nodes.roles[role];
         note_undecodable(&mut role.undecodable, now, &self.config.elections.topic, event);
         if let Event::AssignmentChanged(Assignment::Own) = event {
-            let leads = role.node.leads().is_some();
-            role.logger.event(&events::assigned(role.election.partition, leads));
+            role.logger.event(&events::assigned(role.election.partition));
         } else if let Event::Revoked | Event::AssignmentChanged(Assignment::Unknown) = event {
             role.logger.event(&events::revoked(*event != Event::Revoked, role.node.leads_on_if_revoked()));
         }

@@ -62,11 +62,13 @@ fn made() -> Events {
                 (event.starts_with("info(") || event.starts_with("new(")).then(|| event.split('"').nth(1).unwrap());
             let Some(name) = message.copied().or(named) else { continue };
             let first = message.map(|_| ("message".to_owned(), false));
-            let fields = event.split(".with").skip(1).filter_map(|with| {
-                let (is_optional, rest) = with
-                    .strip_prefix("_some(\"")
-                    .map_or_else(|| Some((false, with.strip_prefix("(\"")?)), |rest| Some((true, rest)))?;
-                Some((rest.split('"').next().unwrap().to_owned(), is_optional))
+            let fields = event.split(".with").skip(1).flat_map(|with| {
+                let optional = with.strip_prefix("_some(\"").and_then(|rest| rest.split('"').next());
+                let object = with.strip_prefix("(json!({").and_then(|rest| rest.split("})").next()).unwrap_or_default();
+                // Each name but the last stands before the next `":`.
+                let fields = object.split("\":").map(|part| part.rsplit('"').next().unwrap());
+                let fields = fields.take(object.matches("\":").count()).map(|field| (field.to_owned(), false));
+                fields.chain(optional.map(|field| (field.to_owned(), true))).collect::<Vec<_>>()
             });
             made.entry(name.to_owned()).or_default().push(first.into_iter().chain(fields).collect());
         }

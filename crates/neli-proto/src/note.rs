@@ -173,8 +173,10 @@ pub enum Note {
     Unfinished(Box<Fact>),
     /// The next window begins at this time of the wall clock, in milliseconds since 1970.
     WindowAwaited { next_ms: u64 },
-    /// The windows from the first one's start to the last one's end are not run.
-    WindowsSkipped { span: Span, why: SkipReason },
+    /// The windows from the first one's start to the last one's end are not run. `clock-set`: the wall clock was set forward over them, or was not
+    /// read then because the process was stopped. `no-run`: no run of them is recorded, since nobody led then, or a run went on into them whose
+    /// outcome is not recorded. `overrun`: the previous run continued into them (S3).
+    WindowsSkipped { span: Span, why: &'static str },
 }
 
 /// The reason for which a lead ends at once, without a barrier.
@@ -210,17 +212,6 @@ impl<T: Into<Box<str>>> From<T> for Refusal {
     fn from(line: T) -> Self {
         Self::Said(line.into())
     }
-}
-
-/// Why windows are not run.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum SkipReason {
-    /// The wall clock was set forward over them, or it was not read then because the process was stopped.
-    ClockSet,
-    /// No run of them is recorded: nobody led then, or a run went on into them whose outcome is not recorded.
-    NoRun,
-    /// The previous run continued into them (S3).
-    Overrun,
 }
 
 /// The reason why a standby waits.

@@ -25,6 +25,16 @@ struct Trouble {
     is_over: bool,
 }
 
+impl Trouble {
+    /// The text, and how long the problem has lasted, if it is due.
+    fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
+        (now >= self.next).then(|| {
+            self.next = now + INTERVAL;
+            (self.what.clone(), now.since(self.since))
+        })
+    }
+}
+
 impl Reminder {
     /// Notes a problem that begins, or whose text changes. It is reported now if it is new.
     pub fn begin(&mut self, now: Time, what: String) {
@@ -46,9 +56,7 @@ impl Reminder {
 
     /// The text to report now, and how long the problem has lasted.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
-        let trouble = self.trouble.as_mut().filter(|trouble| now >= trouble.next)?;
-        trouble.next = now + INTERVAL;
-        Some((trouble.what.clone(), now.since(trouble.since)))
+        self.trouble.as_mut()?.poll(now)
     }
 
     /// When to call [`poll`](Self::poll) next.
@@ -90,10 +98,7 @@ impl Reminders {
 
     /// The text to report now, and how long that problem has lasted. Must be called until there is none.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
-        let due = |kind: &&mut Trouble| !kind.is_over && now >= kind.next;
-        let trouble = self.kinds.iter_mut().find(due)?;
-        trouble.next = now + INTERVAL;
-        Some((trouble.what.clone(), now.since(trouble.since)))
+        self.kinds.iter_mut().filter(|kind| !kind.is_over).find_map(|kind| kind.poll(now))
     }
 
     /// When to call [`poll`](Self::poll) next.

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::mem;
 
-use crate::note::{Note, SkipReason};
+use crate::note::Note;
 use crate::time::{Span, Window};
 
 /// The most spans that are kept. Each except the first begins where the clock was set forward.
@@ -81,7 +81,7 @@ impl Schedule {
             // As at the start of the lead. The windows after it begin while there is a leader.
             return self.skip(window.clone());
         }
-        self.note_gap(window.span, SkipReason::ClockSet);
+        self.note_gap(window.span, "clock-set");
         self.run(window.clone());
     }
 
@@ -119,7 +119,7 @@ impl Schedule {
         let catch_up = if self.asked_for == Some(shown.span) { CatchUp::Last } else { self.catch_up };
         match catch_up {
             CatchUp::Last => {
-                self.note_gap(shown.span, SkipReason::NoRun);
+                self.note_gap(shown.span, "no-run");
                 self.run(shown);
             }
             CatchUp::None => {
@@ -127,7 +127,7 @@ impl Schedule {
                 let until_ms = if is_begun { shown.span.from_ms } else { shown.span.until_ms };
                 if from_ms < until_ms {
                     let span = Span { from_ms, until_ms };
-                    self.notes.push(Note::WindowsSkipped { span, why: SkipReason::NoRun });
+                    self.notes.push(Note::WindowsSkipped { span, why: "no-run" });
                 }
                 self.skip(shown);
             }
@@ -142,7 +142,7 @@ impl Schedule {
             return;
         }
         let span = Span { from_ms: run.until_ms, ..shown.span };
-        self.notes.push(Note::WindowsSkipped { span, why: SkipReason::Overrun });
+        self.notes.push(Note::WindowsSkipped { span, why: "overrun" });
         self.mark_over(span);
         self.skip(shown);
     }
@@ -169,7 +169,7 @@ impl Schedule {
     }
 
     /// Reports the windows between the newest one that is over and this one.
-    fn note_gap(&mut self, to: Span, why: SkipReason) {
+    fn note_gap(&mut self, to: Span, why: &'static str) {
         let Some(newest) = self.newest else { return };
         // If the clock was set back before, the last of them may be over.
         let over = self.over.iter().find(|over| over.until_ms == to.from_ms);

@@ -1,5 +1,7 @@
 //! An event of the log, and its line: its level, its name and fields in JSON, or its sentence in text.
 
+use std::mem;
+
 use neli_kafka::ElectionId;
 use serde_json::{Map, Value, json};
 
@@ -29,32 +31,29 @@ pub enum Level {
 }
 
 impl Level {
-    /// Its name in the log.
-    pub(crate) const fn name(self) -> &'static str {
+    /// Its name in the log, and the prefix of such a line for systemd's journal, which reads a line's priority from it: syslog's number.
+    const fn names(self) -> (&'static str, &'static str) {
         match self {
-            Self::Debug => "debug",
-            Self::Error => "error",
-            Self::Info => "info",
-            Self::Warning => "warning",
+            Self::Debug => ("debug", "<7>"),
+            Self::Error => ("error", "<3>"),
+            Self::Info => ("info", "<6>"),
+            Self::Warning => ("warning", "<4>"),
         }
     }
-    /// The prefix of such a line for systemd's journal, which reads a line's priority from it: syslog's number.
+
+    pub(crate) const fn name(self) -> &'static str {
+        self.names().0
+    }
+
     pub(crate) const fn priority(self) -> &'static str {
-        match self {
-            Self::Debug => "<7>",
-            Self::Error => "<3>",
-            Self::Info => "<6>",
-            Self::Warning => "<4>",
-        }
+        self.names().1
     }
 }
 
 /// An event of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    level: Level,
-    /// In text it is shown with `-v` only.
-    is_detail_in_text: bool,
+    pub(super) level: Level,
     pub(super) name: &'static str,
     sentence: String,
     fields: Map<String, Value>,
@@ -63,7 +62,7 @@ pub struct Event {
 impl Event {
     /// An event with a name of its own.
     pub(crate) fn new(level: Level, name: &'static str, sentence: impl Into<String>) -> Self {
-        Self { level, is_detail_in_text: false, name, sentence: sentence.into(), fields: Map::new() }
+        Self { level, name, sentence: sentence.into(), fields: Map::new() }
     }
 
     /// An event of normal operation.
@@ -87,26 +86,20 @@ impl Event {
     }
 
     fn message(level: Level, message: String) -> Self {
-        Self::new(level, level.name(), message.clone()).with("message", message)
+        let fields = json!({ "message": message });
+        Self::new(level, level.name(), message).with(fields)
     }
 
-    /// The event with one more field.
-    pub(crate) fn with(mut self, field: &'static str, value: impl Into<Value>) -> Self {
-        self.fields.insert(field.to_owned(), value.into());
+    /// The event with these fields, an object.
+    pub(crate) fn with(mut self, mut fields: Value) -> Self {
+        self.fields.extend(fields.as_object_mut().map(mem::take).unwrap_or_default());
         self
     }
 
     /// The event with one more field, which is left out if there is no value.
-    pub(crate) fn with_some(self, field: &'static str, value: Option<impl Into<Value>>) -> Self {
-        match value {
-            Some(value) => self.with(field, value),
-            None => self,
-        }
-    }
-
-    /// The event as one that changes nothing: in text it is shown with `-v` only.
-    pub(crate) fn detail_in_text(self, is_detail: bool) -> Self {
-        Self { is_detail_in_text: is_detail, ..self }
+    pub(crate) fn with_some(mut self, field: &'static str, value: Option<impl Into<Value>>) -> Self {
+        self.fields.extend(value.map(|value| (field.to_owned(), value.into())));
+        self
     }
 
     /// The event as a sentence.
@@ -120,11 +113,6 @@ impl Event {
     pub(crate) fn json_line(&self) -> String {
         super::tests::line_of(self)
     }
-
-    /// The level of its line in this format.
-    pub(super) fn level_in(&self, format: LogFormat) -> Level {
-        if self.is_detail_in_text && format == LogFormat::Text { Level::Debug } else { self.level }
-    }
 }
 
 /// The role of a line, if there are several: its name, or else its number.
@@ -135,7 +123,7 @@ pub(super) fn role_of(election: &ElectionId) -> Value {
 /// The line, with its newline, of at most [`LONGEST_LINE`] bytes; `wall_ms` is milliseconds since 1970.
 pub(super) fn line(form: &Form, wall_ms: u64, event: &Event) -> String {
     let ts = timestamp(wall_ms);
-    let level = event.level_in(form.format).name();
+    let level = event.level.name();
     match form.format {
         LogFormat::Json => {
             let Form { name, group, role, .. } = form;

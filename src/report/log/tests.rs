@@ -20,7 +20,7 @@ fn pipe() -> (io::PipeReader, OwnedFd) {
 }
 
 fn leading(term: i64) -> Event {
-    Event::info("leading", format!("leading, term {term}")).with("term", term)
+    Event::info("leading", format!("leading, term {term}")).with(json!({ "term": term }))
 }
 
 #[test]
@@ -46,23 +46,6 @@ fn the_journal_gets_each_line_s_priority() {
     assert!(lines[1].contains(" billing: warning: three"), "{}", lines[1]);
 }
 
-/// A leader that is assigned its partition goes on leading: only `-v` shows that in text.
-#[test]
-fn the_level_in_a_line_is_that_of_its_priority() {
-    let assigned = |format, leads| {
-        let form = Form { has_priorities: true, ..form(format) };
-        form.line(&Event::info("assigned", "assigned").detail_in_text(leads))
-    };
-    for (format, leads, priority, level) in [
-        (LogFormat::Text, true, "<7>", " debug: "),
-        (LogFormat::Text, false, "<6>", " info: "),
-        (LogFormat::Json, true, "<6>", r#""level":"info""#),
-    ] {
-        let line = assigned(format, leads);
-        assert!(line.starts_with(priority) && line.contains(level), "{line}");
-    }
-}
-
 #[test]
 fn control_characters_of_another_candidates_name_are_escaped() {
     let event = Event::info("standby", "standing by: evil\n\u{1b}[2J leads");
@@ -85,8 +68,8 @@ fn text_from_other_candidates_makes_no_line_too_long() {
     let long = "\u{1}".repeat(5_000);
     let quotes = "\"".repeat(3_000);
     let events = [
-        Event::info("resigned", long.clone()).with("term", 1).with("by", long.as_str()).with("reason", long.as_str()),
-        Event::info("standby", long.clone()).with("leader", quotes).with("why", long.as_str()),
+        Event::info("resigned", long.clone()).with(json!({ "term": 1, "by": long, "reason": long })),
+        Event::info("standby", long.clone()).with(json!({ "leader": quotes, "why": long })),
     ];
     for event in events {
         let line = event::line(&form(LogFormat::Json), AT, &event);

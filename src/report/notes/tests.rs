@@ -265,7 +265,7 @@ fn the_fields_have_the_names_and_the_order_that_scripts_read() {
             r#""term":42,"why":"stopped","signal":15,"timeout_ms":8000"#,
         ),
         (
-            Note::WindowsSkipped { span, why: SkipReason::NoRun },
+            Note::WindowsSkipped { span, why: "no-run" },
             "warning",
             "window_skipped",
             r#""from":"2026-01-31T02:00:00Z","until":"2026-01-31T03:00:00Z","why":"no-run""#,
@@ -305,17 +305,15 @@ fn a_guard_that_does_not_end_is_no_process_of_the_job() {
     let alone = stuck_guard(5, &[], true);
     assert!(alone.starts_with("the guard (pid 5) can't be killed; no process of the job is seen any more"), "{alone}");
     assert!(
-        stuck_guard(5, &[7], true).contains("; a process of the job is left too (pid 7): the term is not released")
+        stuck_guard(5, &[7], true).contains("; something is left of the job too (pid 7): the term is not released")
     );
-    assert!(stuck_guard(5, &[7, 8], true).contains("; processes of the job are left too (pid 7, 8): "));
     assert!(stuck_guard(5, &[], false).contains("; whether a process of the job is left is unknown "));
 }
 
 #[test]
 fn remaining_processes_are_named_if_visible() {
     assert!(stuck(&[7]).contains("a frozen control group"));
-    assert!(stuck(&[7]).starts_with("a process of the job can't be killed (pid 7): the term is not released"));
-    assert!(stuck(&[7, 8]).starts_with("processes of the job can't be killed (pid 7, 8): "));
+    assert!(stuck(&[7, 8]).starts_with("what is left of the job can't be killed (pid 7, 8): the term is not released"));
     let unseen = stuck(&[]);
     assert!(unseen.contains("/proc can't be read") && unseen.contains("ulimit -n"), "{unseen}");
 }

@@ -6,7 +6,7 @@ use neli_proto::candidate::Position;
 use neli_proto::fact::{Fact, Facts, Outcome};
 use neli_proto::guard::{Answer, Order};
 use neli_proto::node::{Action, Event, FactsEvent};
-use neli_proto::note::{Note, SkipReason};
+use neli_proto::note::Note;
 use neli_proto::once::Policy;
 use neli_proto::record::{Body, JobState, KeyedRun, Record};
 use neli_proto::schedule::CatchUp;
@@ -202,7 +202,7 @@ fn an_unfinished_run_is_reported_with_its_runner() {
             Some(format!("{note:?}"))
         })
         .collect();
-    let nobody_led = Note::WindowsSkipped { span: span(6), why: SkipReason::NoRun };
+    let nobody_led = Note::WindowsSkipped { span: span(6), why: "no-run" };
     assert_eq!(notes, ["window 5 by Some(\"db2-name\")".to_owned(), format!("{nobody_led:?}")]);
     starts(&mut host, first, 7);
 }

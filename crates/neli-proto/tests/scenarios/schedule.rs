@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use neli_proto::note::{Note, SkipReason};
+use neli_proto::note::Note;
 use neli_proto::schedule::{CatchUp, Recorded, Schedule};
 use neli_proto::time::{Span, Time, Window};
 
@@ -89,10 +89,10 @@ fn shown_note(note: &Note) -> String {
         return format!("says: set back, until {}", until_ms / 1_000);
     }
     let Note::WindowsSkipped { span, why } = note else { panic!("{note:?} is no note of a schedule") };
-    let why = match why {
-        SkipReason::ClockSet => "the clock was set",
-        SkipReason::NoRun => "no run",
-        SkipReason::Overrun => "the run went on",
+    let why = match *why {
+        "clock-set" => "the clock was set",
+        "no-run" => "no run",
+        _ => "the run went on",
     };
     format!("says: {} to {} skipped, {why}", span.from_ms / 1_000, span.until_ms / 1_000 - 1)
 }
