@@ -152,15 +152,9 @@ impl Body for Payload {
         }
     }
 
-    fn is_end_stream(&self) -> bool {
-        self.events.is_none() && self.body.is_none()
-    }
-
     fn size_hint(&self) -> SizeHint {
-        if self.events.is_some() {
-            return SizeHint::default();
-        }
-        SizeHint::with_exact(self.body.as_ref().map_or(0, |body| body.len() as u64))
+        // Events have no end.
+        self.body.as_ref().map_or_else(SizeHint::default, |body| SizeHint::with_exact(body.len() as u64))
     }
 }
 

@@ -41,18 +41,8 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
 
 /// A text for HTML or XML, also within the quotes of an attribute, with every unseen character escaped.
 pub(crate) fn html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in one_line(text).chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(letter),
-        }
-    }
-    escaped
+    let escapes = [('&', "&amp;"), ('<', "&lt;"), ('>', "&gt;"), ('"', "&quot;"), ('\'', "&#39;")];
+    escapes.iter().fold(one_line(text), |text, (letter, escape)| text.replace(*letter, escape))
 }
 
 /// The value as JSON on one line, in which every unseen character is escaped: JSON itself demands that only below U+0020.

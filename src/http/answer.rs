@@ -39,18 +39,16 @@ pub(crate) fn site(board: Arc<Board>, begin: impl FnOnce() + Send + 'static) -> 
 
 impl Site for AnswerSource {
     fn answer(&self, path: &str) -> Answer {
-        let now = clock::now();
+        let (now, snapshot) = (clock::now(), self.look());
         match path {
             "/" => ok(HTML, Bytes::from_static(PAGE.as_bytes())),
-            "/healthz" => health(&self.look(), now),
-            "/leader" => leader(&self.look(), self.look().roles.iter(), now),
-            "/metrics" => {
-                ok(METRICS, kept(&self.metrics, now, &self.look(), |snapshot| metrics::render(snapshot, now)))
-            }
-            "/readyz" => readiness(&self.look(), now),
-            "/status" => ok(JSON, self.status(&self.look(), now)),
+            "/healthz" => health(&snapshot, now),
+            "/leader" => leader(&snapshot, &snapshot.roles, now),
+            "/metrics" => ok(METRICS, kept(&self.metrics, now, &snapshot, |snapshot| metrics::render(snapshot, now))),
+            "/readyz" => readiness(&snapshot, now),
+            "/status" => ok(JSON, self.status(&snapshot, now)),
             _ => match path.strip_prefix("/leader/") {
-                Some(label) => leader(&self.look(), named(&self.look().roles, label), now),
+                Some(label) => leader(&snapshot, named(&snapshot.roles, label), now),
                 None => text(
                     StatusCode::NOT_FOUND,
                     "no such path; the paths are / /events /healthz /leader /leader/ROLE /metrics /readyz /status",

@@ -18,7 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use nix::libc;
 use nix::sys::socket::{Backlog, listen as listen_with};
 use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
@@ -84,17 +84,15 @@ pub(crate) fn serve(bound: TcpListener, make: impl FnOnce() -> Rc<dyn Site> + Se
         tokio::net::TcpListener::from_std(bound)?
     };
     let thread = thread::Builder::new().name("http".to_owned()).stack_size(STACK);
-    thread.spawn(move || run(&runtime, listener, make()))?;
+    thread.spawn(move || {
+        let server = Rc::new(Server {
+            site: make(),
+            followers: Arc::new(Semaphore::new(FOLLOWERS)),
+            large_answers: Arc::new(Semaphore::new(LARGE_ANSWERS)),
+        });
+        LocalSet::new().block_on(&runtime, server.accept(listener));
+    })?;
     Ok(())
-}
-
-fn run(runtime: &Runtime, listener: tokio::net::TcpListener, site: Rc<dyn Site>) {
-    let server = Rc::new(Server {
-        site,
-        followers: Arc::new(Semaphore::new(FOLLOWERS)),
-        large_answers: Arc::new(Semaphore::new(LARGE_ANSWERS)),
-    });
-    LocalSet::new().block_on(runtime, server.accept(listener));
 }
 
 /// The data that all connections share.
