@@ -21,13 +21,18 @@ pub(super) fn one_dash(arguments: &[OsString]) -> Option<clap::Error> {
     })
 }
 
-/// Options of Kafka's programs, each with the one that is probably meant.
-const OPTIONS_OF_KAFKA: [(&str, &str); 5] = [
+/// Options of other programs, each with the one that is probably meant.
+const FOREIGN_OPTIONS: [(&str, &str); 10] = [
     ("--bootstrap-server", "--brokers"),
     ("--bootstrap-servers", "--brokers"),
     ("--command-config", "--properties"),
     ("--config", "--properties"),
     ("--consumer.config", "--properties"),
+    ("--cron", "--schedule"),
+    ("--id", "--name"),
+    ("--nonblock", "--wait 0"),
+    ("--silent", "--quiet"),
+    ("--ttl", "--lease"),
 ];
 
 /// The refusal for an error of clap.
@@ -57,10 +62,18 @@ pub fn refusal(error: &clap::Error, arguments: &[OsString]) -> anyhow::Error {
 }
 
 fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
-    let of_kafka = OPTIONS_OF_KAFKA.iter().find(|(other, _)| *other == word).map(|(_, meant)| *meant);
+    // In `--wait -5s`, `-5s` is a negative value and not an option.
+    let at = arguments.iter().position(|argument| argument.to_string_lossy().starts_with(word)).unwrap_or_default();
+    if word.as_bytes().get(1).is_some_and(u8::is_ascii_digit)
+        && let Some([option, value]) = at.checked_sub(1).and_then(|before| arguments.get(before..=at))
+        && option.to_string_lossy().starts_with("--")
+    {
+        return format!("{} {}: must not be negative", quoted(option), quoted(value));
+    }
+    let foreign = FOREIGN_OPTIONS.iter().find(|(other, _)| *other == word).map(|(_, meant)| *meant);
     // `--broker` is `--brokers` and not the subcommand.
     let is_near = |near: &&str| !near.is_empty() && (levenshtein(word, near) <= 2 || near.starts_with(word));
-    match of_kafka.or(Some(option_of(near)).filter(is_near)) {
+    match foreign.or(Some(option_of(near)).filter(is_near)) {
         Some(near) => format!("{word}: no such option; did you mean {near}?"),
         None => format!("{word}: no such option; {} --help lists them", called(arguments)),
     }

@@ -248,9 +248,13 @@ impl Value {
         self.source != ValueSource::DefaultValue
     }
 
-    /// Whether it is another than without the option.
+    /// Whether it is another than without the option: `0s` is `0`.
     pub(crate) fn is_set(&self) -> bool {
-        self.is_given() && Opt::find(self.long).is_none_or(|option| option.default.is_none_or(|text| self.text != text))
+        let default = Opt::find(self.long).and_then(|option| option.default);
+        let is_zero = |text: &str| parse_duration(text).is_some_and(|duration| duration.is_zero());
+        self.is_given()
+            && !default
+                .is_some_and(|text| self.text == text || (is_zero(text) && self.text.to_str().is_some_and(is_zero)))
     }
 
     /// Whether the command line gives it.

@@ -74,7 +74,8 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("status -g g -b a:1 --timeout 5", "--timeout 5: must be a duration with its unit, such as 500ms, 5s or 2m");
     refused("status -g g -b a:1 --timeout 0", "--timeout 0: must be more than 0, and at most 365d");
     refused("assert", "--epoch is required outside a job: NELI_EPOCH is not set");
-    refused("assert --epoch -1", "-1: no such option; neli-run assert --help lists them");
+    refused("assert --epoch -1", "--epoch -1: must not be negative");
+    refused("-g g -b a:1 --ttl 5s -- true", "--ttl: no such option; did you mean --lease?");
     refused("assert --epoch x", "--epoch x: must be a term (0 or more), as in NELI_EPOCH");
     refused("assert --epoch 0 --min-left 1", "--min-left 1: must be a duration with its unit, such as 500ms, 5s or 2m");
     refused("assert --epoch 0", "--group is required: the election's name, the same on every machine");

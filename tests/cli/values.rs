@@ -58,6 +58,7 @@ fn a_duration_has_a_unit_and_bounds() {
             refused_value(option, wrong, duration);
         }
     }
+    refused("-g g -b a:1 --wait -5s -- true", "--wait -5s: must not be negative");
     for wrong in ["0", "200ms", "299999us", "300001us", "60001ms", "2m"] {
         refused_value("lease", wrong, "must be 300ms to 60s, in whole milliseconds");
     }
