@@ -416,12 +416,15 @@ fn facts_that_can_not_be_read_or_written_are_no_reason_to_run() {
     read(&mut refused, id, Facts::default());
     let (append, _) = asked(&mut refused).appended.unwrap();
     facts(&mut refused, FactsEvent::NotAppended { id: append, error: "no".into() });
-    for mut host in [late, unreadable, refused] {
+    let lets_another_lead = |mut host: Host| {
         let asked = asked(&mut host);
         assert!(!asked.spawns && asked.releases.is_some() && unavailable(&asked.actions), "{asked:?}");
         host.reads_what_it_sent();
         assert_eq!(exits(&host.actions()), []);
-    }
+    };
+    lets_another_lead(late);
+    lets_another_lead(unreadable);
+    lets_another_lead(refused);
 }
 
 #[test]
