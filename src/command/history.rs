@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use neli_kafka::clock;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::observer::{Finding, Found, Gap, History, Observer, PastTerm, TermEnd};
 use neli_proto::time::millis;
@@ -38,22 +37,15 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let since = args.value("since").map(|value| duration(&value)).transpose()?;
     let (check, svg) = (args.flag("check")?.is_some(), args.value("svg"));
     let look = &Look::of(args, TIMEOUT)?;
-    let since_ms = |now_ms: u64| since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
-    let mut from_ms = since_ms(clock::wall_ms());
-    let mut read = reading::run(read(look, svg.is_some(), from_ms))?;
-    let now_ms = |read: &Observation| {
-        read.seen().map(|seen| by_broker(seen.observer(), read_at()).wall_ms).min().unwrap_or_default()
-    };
-    if since_ms(now_ms(&read)) < from_ms {
-        // This machine's clock is ahead of the broker's, so findings of that time were left out.
-        from_ms = since_ms(now_ms(&read));
-        read = reading::run(self::read(look, svg.is_some(), from_ms))?;
-    }
+    let read = reading::run(read(look, svg.is_some()))?;
     if let Some(first) = read.seen().next().filter(|_| !read.seen().any(|seen| seen.is_known())) {
         return Err(with_status(VACANT, no_record(first.election, first.other_groups)));
     }
     warn_of_clock(read.seen().map(|seen| seen.read.observer()));
     let now = read_at();
+    // By the broker's clock, which gave the timestamps, and not by this machine's, which may be ahead of it.
+    let now_ms = read.seen().map(|seen| seen.observer().broker_now(now)).min().unwrap_or_default();
+    let from_ms = since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
     let shown: Vec<Shown<'_>> = read.seen().map(|seen| Shown::of(seen, &read.reading, (now, from_ms), check)).collect();
     if let (Some(path), [Shown { seen, at, rows, .. }]) = (&svg, shown.as_slice()) {
         std::fs::write(&path.text, draw(&named(seen.election), rows, from_ms..at.wall_ms))
@@ -95,7 +87,7 @@ struct Shown<'a> {
 impl<'a> Shown<'a> {
     fn of(seen: Seen<'a>, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
         let at = by_broker(seen.observer(), now);
-        let findings = if check { seen.history().findings(at) } else { Vec::new() };
+        let findings = if check { seen.history().findings(at, from_ms) } else { Vec::new() };
         let is_one_clock = seen.is_brokers_time() || reading.is_embedded();
         Self { seen, at, rows: rows(seen.read.history(), at, from_ms), findings, is_one_clock }
     }
@@ -106,12 +98,12 @@ impl<'a> Shown<'a> {
 }
 
 /// Reads the whole journals, up to their ends when the reading begins.
-async fn read(look: &Look, is_drawn: bool, from_ms: u64) -> Result<Observation> {
+async fn read(look: &Look, is_drawn: bool) -> Result<Observation> {
     let found = FoundElections::find(look, |_| {}).await?;
     if is_drawn {
         found.one("--svg draws one, and --role says which")?;
     }
-    Observation::of_history(look, found, from_ms).await
+    Observation::of_history(look, found).await
 }
 
 /// Whether the finding may come from different clocks alone: if each candidate's own has given the timestamps

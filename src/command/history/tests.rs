@@ -35,7 +35,7 @@ fn a_death_is_shown_from_the_last_heartbeat_and_an_outage_up_to_now() {
     let table = table(&[("0".to_owned(), &rows, AT.wall_ms)], Style { is_coloured: false, columns: None });
     assert!(table.contains("  0ms or more  up to 40s  "), "{table}");
     assert!(table.contains("  0ms or more  up to 108s, and on  "), "{table}");
-    let report = report(&rows, &history.findings(AT), true, Style { is_coloured: false, columns: None });
+    let report = report(&rows, &history.findings(AT, 0), true, Style { is_coloured: false, columns: None });
     let gaps =
         "no leader for up to 40s after term 0\nno leader for up to 108s after term 1, and nobody has claimed yet\n";
     assert_eq!(report, format!("2 terms: no two overlapped\n{gaps}"));
@@ -63,7 +63,7 @@ fn clocks_of_candidates_that_differ_are_no_overlap() {
     let mut history = died(0);
     let claim = r#"{"v":1,"kind":"claim","member":"d3","name":"d3","seq":1,"after":1,"lease_ms":15000}"#;
     history.read(AT, 2, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms + 14_000));
-    let (rows, findings) = (rows(&history, AT, 0), history.findings(AT));
+    let (rows, findings) = (rows(&history, AT, 0), history.findings(AT, 0));
     let of = |clock| report(&rows, &findings, clock, Style { is_coloured: false, columns: None });
     assert!(of(true).starts_with("3 terms: two jobs may have run at once\noverlap: term 2 "));
     let doubtful = of(false);
@@ -143,7 +143,7 @@ fn terms_that_overlapped_as_they_were_asked_to_are_no_violation_and_are_named() 
     }
     let rows = rows(&history, AT, 0);
     assert_eq!(rows[0].how(), "another led while its job ran on (--overlap)");
-    let report = report(&rows, &history.findings(AT), true, Style { is_coloured: false, columns: None });
+    let report = report(&rows, &history.findings(AT, 0), true, Style { is_coloured: false, columns: None });
     assert_eq!(report, "2 terms: no two overlapped but by --overlap\n");
 }
 

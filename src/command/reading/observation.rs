@@ -89,15 +89,14 @@ impl Observation {
         }
     }
 
-    /// Reads the whole journals, up to their ends when the reading begins, without findings from before `from_ms` (after 1970).
+    /// Reads the whole journals, up to their ends when the reading begins.
     ///
     /// # Errors
     /// As for [`Reading::bounds`].
-    pub(in crate::command) async fn of_history(look: &Look, found: FoundElections, from_ms: u64) -> Result<Self> {
+    pub(in crate::command) async fn of_history(look: &Look, found: FoundElections) -> Result<Self> {
         let limit = Limit::of_each_answer(look.timeout);
         let from = |bounds: &LogBounds, has_election| if has_election { bounds.start } else { bounds.last(FIRST_SPAN) };
         let mut observation = Self::begin(found.read(&look.access)?, found, limit, from).await?;
-        observation.topic.elections_mut().for_each(|election| *election = election.clone().since(from_ms));
         observation.read_to_end(limit).await?;
         observation.listen(limit.due()).await?;
         Ok(observation)

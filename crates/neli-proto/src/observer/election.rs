@@ -104,12 +104,6 @@ impl Election {
         }
     }
 
-    /// The same without findings about records that were appended before `from_ms`, in milliseconds since 1970.
-    #[must_use]
-    pub fn since(self, from_ms: u64) -> Self {
-        Self { history: self.history.since(from_ms), ..self }
-    }
-
     /// Where it is.
     pub const fn place(&self) -> &Place {
         &self.place

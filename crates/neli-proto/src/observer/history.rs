@@ -126,38 +126,25 @@ pub struct History {
     pub(super) observer: Observer,
     terms: Vec<PastTerm>,
     late: Vec<Found>,
-    void_claims: u64,
-    void_records: u64,
-    nonsense: u64,
-    /// When the last record without effect was appended.
-    not_effective_ms: Option<u64>,
-    missing: u64,
-    missing_ms: Option<u64>,
-    /// Records that were appended before this time, in milliseconds since 1970, are no findings.
-    from_ms: u64,
+    /// The records that are counted in a finding, in their order, each with the time of its appending.
+    odd: Vec<(Odd, Option<u64>)>,
+}
+
+/// What is odd about a record.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Odd {
+    LateClaim,
+    /// It is of a leader whose term was over.
+    Late,
+    /// Records before it are missing.
+    Missing,
+    Nonsense,
 }
 
 impl History {
     /// A history whose reading has just begun.
     pub fn new(journal: Journal) -> Self {
-        let observer = Observer::new(journal);
-        Self {
-            observer,
-            terms: Vec::new(),
-            late: Vec::new(),
-            void_claims: 0,
-            void_records: 0,
-            nonsense: 0,
-            not_effective_ms: None,
-            missing: 0,
-            missing_ms: None,
-            from_ms: 0,
-        }
-    }
-
-    /// The history without findings about records that were appended before `from_ms`, in milliseconds since 1970.
-    pub(crate) fn since(self, from_ms: u64) -> Self {
-        Self { from_ms, ..self }
+        Self { observer: Observer::new(journal), terms: Vec::new(), late: Vec::new(), odd: Vec::new() }
     }
 
     /// The observer at the end of the records that were read.
@@ -181,17 +168,9 @@ impl History {
         let is_last_record = self.changed(&changes, record, written_ms);
         match verdict {
             Verdict::Effective => self.leader_record(),
-            Verdict::Undecided => {}
-            Verdict::Void if is_last_record => {}
-            Verdict::Nonsense | Verdict::Void if !self.is_looked_at(written_ms) => {}
-            Verdict::Nonsense | Verdict::Void => {
-                if verdict == Verdict::Void {
-                    self.void(record, written_ms);
-                } else {
-                    self.nonsense += 1;
-                }
-                self.not_effective_ms = written_ms.or(self.not_effective_ms);
-            }
+            Verdict::Nonsense => self.odd.push((Odd::Nonsense, written_ms)),
+            Verdict::Void if !is_last_record => self.void(record, written_ms),
+            Verdict::Undecided | Verdict::Void => {}
         }
         Some((verdict, changes))
     }
@@ -204,16 +183,14 @@ impl History {
                 Change::EarlierJobGone { .. } => is_last_record = !is_late(record),
                 Change::Led => self.led(),
                 Change::Missing => {
-                    if self.is_looked_at(written_ms) {
-                        self.missing += 1;
-                        self.missing_ms = written_ms.or(self.missing_ms);
-                    }
+                    self.odd.push((Odd::Missing, written_ms));
                     self.close(TermEnd::Unknown);
                 }
                 Change::Overlapped { term, .. } => self.overlapped(*term, written_ms),
                 Change::Released(release) => {
                     if let Some(late) = release.how.late {
-                        self.late(Finding::LateFence { term: release.term, late, overlaps: false }, written_ms);
+                        let finding = Finding::LateFence { term: release.term, late, overlaps: false };
+                        self.late.push(Found { finding, at_ms: written_ms });
                     }
                     self.reopen(release.term);
                     let how = self.known_how(&release.how);
@@ -230,26 +207,17 @@ impl History {
         is_last_record
     }
 
-    /// Whether a finding about a record of this time is reported.
-    fn is_looked_at(&self, written_ms: Option<u64>) -> bool {
-        written_ms.is_none_or(|written_ms| written_ms >= self.from_ms)
-    }
-
-    fn late(&mut self, finding: Finding, at_ms: Option<u64>) {
-        if self.is_looked_at(at_ms) {
-            self.late.push(Found { finding, at_ms });
-        }
-    }
-
     /// The terms; the oldest one comes first.
     pub fn terms(&self) -> &[PastTerm] {
         &self.terms
     }
 
-    /// Forgets the oldest terms beyond so many.
+    /// Forgets the oldest terms beyond so many, and what is only for the [`findings`](Self::findings).
     pub(crate) fn keep_terms(&mut self, most: usize) {
         let surplus = self.terms.len().saturating_sub(most);
         self.terms.drain(..surplus);
+        self.late.clear();
+        self.odd.clear();
     }
 
     /// Takes over the terms of a reading of the same records, and of those before them.
@@ -279,8 +247,9 @@ impl History {
         }
     }
 
-    /// The findings so far.
-    pub fn findings(&self, at: ReadAt) -> Vec<Found> {
+    /// The findings so far, but for those about records that were appended before `from_ms`, in milliseconds since 1970.
+    pub fn findings(&self, at: ReadAt, from_ms: u64) -> Vec<Found> {
+        let is_meant = |at_ms: Option<u64>| at_ms.is_none_or(|at_ms| at_ms >= from_ms);
         let mut findings = self.between_terms();
         if let (Some(gap), Some(last)) = (self.open_gap(at), self.terms.last())
             && gap.is_long(last.lease)
@@ -288,15 +257,21 @@ impl History {
             let finding = Finding::Gap { after: last.term, gap, is_open: true };
             findings.push(Found { finding, at_ms: Some(at.wall_ms) });
         }
-        findings.retain(|found| self.is_looked_at(found.at_ms));
         findings.extend(self.late.iter().cloned());
-        if self.missing > 0 {
-            findings.push(Found { finding: Finding::Missing { times: self.missing }, at_ms: self.missing_ms });
+        findings.retain(|found| is_meant(found.at_ms));
+        let odd: Vec<(Odd, Option<u64>)> = self.odd.iter().filter(|(_, at_ms)| is_meant(*at_ms)).copied().collect();
+        let count = |what: Odd| odd.iter().filter(|(odd, _)| *odd == what).count() as u64;
+        let last_ms = |is_missing: bool| {
+            odd.iter().rev().filter(|(odd, _)| (*odd == Odd::Missing) == is_missing).find_map(|(_, at_ms)| *at_ms)
+        };
+        let times = count(Odd::Missing);
+        if times > 0 {
+            findings.push(Found { finding: Finding::Missing { times }, at_ms: last_ms(true) });
         }
-        let (claims, words, nonsense) = (self.void_claims, self.void_records, self.nonsense);
+        let (claims, words, nonsense) = (count(Odd::LateClaim), count(Odd::Late), count(Odd::Nonsense));
         if claims + words + nonsense > 0 {
             let finding = Finding::NotEffective { claims, words, nonsense };
-            findings.push(Found { finding, at_ms: self.not_effective_ms });
+            findings.push(Found { finding, at_ms: last_ms(false) });
         }
         findings
     }
@@ -384,17 +359,18 @@ impl History {
 
     fn void(&mut self, record: Option<&Record>, written_ms: Option<u64>) {
         match record.map(|record| &record.body) {
-            Some(Body::Claim { .. }) => self.void_claims += 1,
+            Some(Body::Claim { .. }) => self.odd.push((Odd::LateClaim, written_ms)),
             Some(Body::Release { term, late_ms: Some(late_ms), .. }) => {
-                self.void_records += 1;
+                self.odd.push((Odd::Late, written_ms));
                 // The first of two releases of a term shows that no other candidate led by then.
                 let is_released = |past: &PastTerm| past.term == *term && matches!(past.end, TermEnd::Released { .. });
                 if !self.terms.iter().any(is_released) {
                     let late = Duration::from_millis(*late_ms);
-                    self.late(Finding::LateFence { term: *term, late, overlaps: true }, written_ms);
+                    let finding = Finding::LateFence { term: *term, late, overlaps: true };
+                    self.late.push(Found { finding, at_ms: written_ms });
                 }
             }
-            Some(Body::Beat { .. } | Body::Release { .. }) => self.void_records += 1,
+            Some(Body::Beat { .. } | Body::Release { .. }) => self.odd.push((Odd::Late, written_ms)),
             Some(Body::Request { .. }) | None => {}
         }
     }

@@ -19,7 +19,7 @@ fn history(records: &[(u64, &str)]) -> History {
 /// The findings, if the last leader has just written a record.
 fn findings(history: &History) -> Vec<Finding> {
     let at = history.terms().last().and_then(|term| term.last_record_ms).unwrap_or_default();
-    history.findings(ReadAt { wall_ms: at, ..AT }).into_iter().map(|found| found.finding).collect()
+    history.findings(ReadAt { wall_ms: at, ..AT }, 0).into_iter().map(|found| found.finding).collect()
 }
 
 fn claim(member: &str, after: Offset) -> alloc::string::String {
@@ -146,7 +146,7 @@ fn there_has_been_no_leader_since_the_last_term() {
     let records: Vec<(u64, &str)> = records.iter().map(|(ms, line)| (*ms, line.as_str())).collect();
     let open = |history: &History, ms| {
         let at = ReadAt { wall_ms: ms, ..AT };
-        let found = history.findings(at).into_iter().map(|found| (found.finding, found.at_ms)).collect::<Vec<_>>();
+        let found = history.findings(at, 0).into_iter().map(|found| (found.finding, found.at_ms)).collect::<Vec<_>>();
         (history.open_gap(at), found)
     };
     let silent = history(&records);
@@ -173,7 +173,7 @@ fn a_gap_of_more_than_a_tenth_of_the_lease_is_reported() {
         let closed = Finding::Gap { after: 0, gap, is_open: false };
         assert_eq!(findings(&history(&records)), Vec::from_iter(is_reported.then_some(closed)));
         let open: Vec<Finding> = history(&records[..2])
-            .findings(ReadAt { wall_ms: ms, ..AT })
+            .findings(ReadAt { wall_ms: ms, ..AT }, 0)
             .into_iter()
             .map(|found| found.finding)
             .collect();
@@ -188,12 +188,9 @@ fn records_before_the_start_are_not_reported() {
     let late = release("m", 0, r#","late_ms":70"#);
     let lines = [claim("m", -1), claim("n", 0), late, claim("o", 2), claim("x", 0), "x".into()];
     let times = [0, 1_000, 1_100, 3_000, 3_100, 3_200];
+    let history = history(&times.into_iter().zip(lines.iter().map(alloc::string::String::as_str)).collect::<Vec<_>>());
     let found = |from_ms| {
-        let mut history = History::new(Journal::read_from(0, Origin::Beginning)).since(from_ms);
-        for (offset, (ms, line)) in (0..).zip(times.iter().zip(&lines)) {
-            history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(*ms));
-        }
-        let findings = history.findings(ReadAt { wall_ms: 3_200, ..AT });
+        let findings = history.findings(ReadAt { wall_ms: 3_200, ..AT }, from_ms);
         findings
             .iter()
             .map(|found| (found.finding.is_violation(), found.finding.term(), found.at_ms))

@@ -10,7 +10,7 @@ fn history() -> History {
 
 /// The findings in an election whose last leader has just written a record.
 fn findings(history: &History) -> Vec<Finding> {
-    history.findings(AT).into_iter().map(|found| found.finding).collect()
+    history.findings(AT, 0).into_iter().map(|found| found.finding).collect()
 }
 
 fn read(history: &mut History, offset: Offset, ms: u64, line: &str) {
