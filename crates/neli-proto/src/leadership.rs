@@ -168,18 +168,6 @@ pub struct HowReleased {
     pub once: Option<KeyedRun>,
 }
 
-impl Release {
-    /// Whether the job of `--once`, `--window` or `--schedule` has succeeded for its key or window.
-    pub(crate) fn is_done(&self) -> bool {
-        self.how.once.is_some() && self.how.exit == Some(0)
-    }
-
-    /// Whether the job has ended by itself with status 0.
-    pub(crate) fn is_success(&self) -> bool {
-        self.how.exit == Some(0) && self.how.why.as_deref().and_then(Why::parse) == Some(Why::Exited)
-    }
-}
-
 /// The last term, as far as its records were read.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct LastTerm {

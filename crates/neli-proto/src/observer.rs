@@ -293,13 +293,12 @@ impl Observer {
     /// The standbys by the hellos of the last 75 s, sorted by name. The leader is left out, and so is a leader that stopped writing, unless
     /// it sent a hello after its lease was over.
     pub fn standbys(&self, at: ReadAt) -> Vec<Standby<'_>> {
-        let broker_now = self.broker_now(at);
         let leader = lost::leads(&self.journal, self.leader()).and_then(|leader| leader.member.as_ref());
         let others = self.candidates.values().filter(|candidate| Some(&candidate.hello.member) != leader);
         let standbys = others.map(|candidate| Standby {
             candidate,
-            age: candidate.received.age(at.now, broker_now),
-            listens: candidate.first.map(|first| first.age(at.now, broker_now)),
+            age: self.age(candidate.received, at),
+            listens: candidate.first.map(|first| self.age(first, at)),
             failed_runs: self.failed_runs.get(&candidate.hello.member).copied().unwrap_or_default(),
         });
         let mut standbys: Vec<Standby<'_>> = standbys.filter(|standby| standby.age < HELLO_HOLDS).collect();
@@ -324,9 +323,10 @@ impl Observer {
     /// Whether nobody has to lead, if nobody does: the last run of `--once`, `--window` or `--schedule` has succeeded; or nobody stands by, and the
     /// last job has ended by itself with success, or an operator has ended the election.
     pub fn is_done(&self, at: ReadAt) -> bool {
-        let release = self.last_term.release.as_ref();
-        let is_over = self.ended().is_some() || release.is_some_and(Release::is_success);
-        release.is_some_and(Release::is_done) || (is_over && self.standbys(at).is_empty())
+        let success = self.last_term.release.as_ref().filter(|release| release.how.exit == Some(0));
+        let has_exited = |release: &Release| release.how.why.as_deref().and_then(Why::parse) == Some(Why::Exited);
+        let is_over = self.ended().is_some() || success.is_some_and(has_exited);
+        success.is_some_and(|release| release.how.once.is_some()) || (is_over && self.standbys(at).is_empty())
     }
 
     /// Void claims since the leader's last record.
