@@ -84,15 +84,9 @@ fn topics(args: &ParsedArgs) -> Result<Vec<String>> {
 
 /// Whether the pattern means a topic of this name.
 fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
-    let Some(mut rest) = name.strip_prefix(first) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
-    for part in parts {
-        let Some(at) = rest.find(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.ends_with(last)
+    let Some((first, pattern)) = pattern.split_once('*') else { return name == pattern };
+    let ends = |name: &str| (0..=name.len()).filter_map(|at| name.get(at..)).any(|name| matches(pattern, name));
+    name.strip_prefix(first).is_some_and(ends)
 }
 
 async fn serve(access: &Access, bound: TcpListener, topics: Vec<String>, group: Option<String>) -> Result<ExitStatus> {
