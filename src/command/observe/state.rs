@@ -240,13 +240,11 @@ impl Shown<'_> {
 
 /// How the term before the present one ended, as one of a few words: the reason of its release, or what else ended it.
 fn why_before(election: &Election) -> &'static str {
-    let terms = election.history().terms();
-    let before = terms.len().checked_sub(2).and_then(|before| terms.get(before));
-    match before.map(|term| &term.end) {
-        None => "first",
-        Some(TermEnd::Open | TermEnd::Unknown) => "unknown",
-        Some(TermEnd::Overlapped { .. }) => "overlapped",
-        Some(TermEnd::Silent) => "silent",
-        Some(TermEnd::Released { how, .. }) => how.why.as_deref().and_then(Why::parse).map_or("other", Why::as_str),
+    let [.., before, _] = election.history().terms() else { return "first" };
+    match &before.end {
+        TermEnd::Open | TermEnd::Unknown => "unknown",
+        TermEnd::Overlapped { .. } => "overlapped",
+        TermEnd::Silent => "silent",
+        TermEnd::Released { how, .. } => how.why.as_deref().and_then(Why::parse).map_or("other", Why::as_str),
     }
 }

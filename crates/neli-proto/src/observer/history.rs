@@ -250,7 +250,7 @@ impl History {
     /// The findings so far, but for those about records that were appended before `from_ms`, in milliseconds since 1970.
     pub fn findings(&self, at: ReadAt, from_ms: u64) -> Vec<Found> {
         let is_meant = |at_ms: Option<u64>| at_ms.is_none_or(|at_ms| at_ms >= from_ms);
-        let mut findings = self.between_terms();
+        let mut findings: Vec<Found> = self.between_terms().collect();
         if let (Some(gap), Some(last)) = (self.open_gap(at), self.terms.last())
             && gap.is_long(last.lease)
         {
@@ -277,21 +277,20 @@ impl History {
     }
 
     /// The findings between each term and the next one.
-    fn between_terms(&self) -> Vec<Found> {
-        let mut findings = Vec::new();
-        for (at, pair) in self.terms.windows(2).enumerate() {
-            let [before, next] = pair else { continue };
+    fn between_terms(&self) -> impl Iterator<Item = Found> {
+        let pairs = self.terms.iter().zip(self.terms.iter().skip(1)).enumerate();
+        pairs.filter_map(|(at, (before, next))| {
             let claimed = next.from_ms.zip(before.lease_over_ms()).filter(|_| before.end == TermEnd::Silent);
-            if let Some((claimed_ms, over_ms)) = claimed.filter(|(claimed_ms, over_ms)| claimed_ms < over_ms) {
-                let by = Duration::from_millis(over_ms - claimed_ms);
-                let finding = Finding::Overlap { term: next.term, before: before.term, by };
-                findings.push(Found { finding, at_ms: next.from_ms });
-            } else if let Some(gap) = self.gap_after(at).filter(|gap| gap.is_long(before.lease)) {
-                let finding = Finding::Gap { after: before.term, gap, is_open: false };
-                findings.push(Found { finding, at_ms: next.from_ms });
-            }
-        }
-        findings
+            let finding =
+                if let Some((claimed_ms, over_ms)) = claimed.filter(|(claimed_ms, over_ms)| claimed_ms < over_ms) {
+                    let by = Duration::from_millis(over_ms - claimed_ms);
+                    Finding::Overlap { term: next.term, before: before.term, by }
+                } else {
+                    let gap = self.gap_after(at).filter(|gap| gap.is_long(before.lease))?;
+                    Finding::Gap { after: before.term, gap, is_open: false }
+                };
+            Some(Found { finding, at_ms: next.from_ms })
+        })
     }
 
     fn led(&mut self) {
