@@ -11,7 +11,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::{Election, Judged, Place, Progress, Topic};
-use crate::kafka::{LogAnswer, LogRange, LogsAnswer, TopicsAction};
+use crate::kafka::{LogRange, LogsAnswer, TopicsAction};
 use crate::leadership::{Leadership, ReadAt, Unknown};
 use crate::listener::LogBounds;
 use crate::record::{LogRecord, Offset};
@@ -103,14 +103,11 @@ impl Topics {
         }
         for (name, answer) in answer {
             let known = self.by_name.get_mut(&name);
-            if known.is_none_or(|read| read.must_begin_anew(asked, &answer)) {
+            let was_read = known.as_ref().is_some_and(|read| read.unread.is_none());
+            if known.is_none_or(|read| read.must_begin_anew(at.now, asked, &answer)) {
                 self.begin(at, asked, name, answer);
-            } else if let Some(read) = self.by_name.get_mut(&name) {
-                let is_refused = answer.logs.is_err() && read.unread.is_none();
-                read.note_answer(at.now, asked, answer);
-                if is_refused {
-                    self.stop(name);
-                }
+            } else if was_read && answer.logs.is_err() {
+                self.stop(name);
             }
         }
         self.note_latest();
@@ -382,54 +379,48 @@ impl ReadTopic {
         is_gone
     }
 
-    /// Whether the answer shows another topic, another history, or logs that were not read so far.
-    fn must_begin_anew(&mut self, asked: Time, answer: &LogsAnswer) -> bool {
-        let is_other = matches!((self.identity, answer.identity), (TopicIdentity::Id(known), TopicIdentity::Id(id)) if known != id);
-        let logs = answer.logs.as_ref().ok();
-        let is_unread = |(partition, log): (&i32, &LogAnswer)| log.is_ok() && self.progress.next(*partition).is_none();
-        let is_new = logs.is_some_and(|logs| self.unread.is_some() || logs.iter().any(is_unread));
-        let (mut is_cut, mut has_stopped) = (false, false);
-        for (partition, log) in logs.into_iter().flatten() {
-            let Ok(LogRange { start, end, .. }) = *log else {
-                // The topic would stay incomplete until this partition has a leader. Without it the others can be read to their ends.
-                has_stopped |= self.progress.unanswered(*partition) && !self.is_live;
-                continue;
+    /// Notes an answer about the topic. Returns whether it shows another topic, another history, or logs that were not read so far.
+    fn must_begin_anew(&mut self, now: Time, asked: Time, LogsAnswer { identity, logs }: &LogsAnswer) -> bool {
+        let is_other =
+            matches!((self.identity, identity), (TopicIdentity::Id(known), TopicIdentity::Id(id)) if known != *id);
+        self.identity = *identity;
+        let logs = match logs {
+            Ok(logs) => logs,
+            Err(why) => {
+                self.unread = Some(why.clone());
+                // What is left of a reading that may not go on would never be complete.
+                return is_other || !self.is_live;
+            }
+        };
+        let mut begins_anew = is_other || self.unread.is_some();
+        self.unanswered.clear();
+        for (partition, log) in logs {
+            let LogRange { start, end, .. } = match log {
+                Ok(log) => *log,
+                Err(why) => {
+                    self.unanswered.insert(*partition, why.clone());
+                    // The topic would stay incomplete until this partition has a leader. Without it the others can be read to their ends.
+                    begins_anew |= self.progress.unanswered(*partition) && !self.is_live;
+                    continue;
+                }
             };
-            let stands_at = self.progress.stands_at(*partition);
-            is_cut |= self.progress.answered(*partition, LogBounds { asked, start, end }).is_err();
+            let (bounds, stands_at) = (LogBounds { asked, start, end }, self.progress.stands_at(*partition));
+            begins_anew |= self.progress.next(*partition).is_none();
+            begins_anew |= self.progress.answered(*partition, bounds).is_err();
             if let Some(next) = stands_at {
                 // The first time at this offset a client may have lost a fetch, for example in a topic that was just made.
-                has_stopped |= self.stood_at.insert(*partition, next) != Some(next);
+                begins_anew |= self.stood_at.insert(*partition, next) != Some(next);
                 self.progress.has_no_more(*partition, asked);
             }
-        }
-        // What is left of a reading that may not go on would never be complete.
-        let is_refused = logs.is_none() && !self.is_live;
-        is_other || is_new || is_cut || has_stopped || is_refused
-    }
-
-    /// Notes an answer about the topic as it is read.
-    fn note_answer(&mut self, now: Time, asked: Time, answer: LogsAnswer) {
-        let LogsAnswer { identity, logs } = answer;
-        self.identity = identity;
-        match logs {
-            Err(why) => self.unread = Some(why),
-            Ok(logs) => {
-                self.unanswered.clear();
-                for (partition, log) in logs {
-                    match log {
-                        Ok(LogRange { start, end, .. }) => {
-                            self.topic.answered(now, partition, LogBounds { asked, start, end });
-                            if let Some(asked) = self.progress.read_to_end(partition) {
-                                self.topic.was_read_to_end(partition, asked);
-                            }
-                        }
-                        Err(why) => drop(self.unanswered.insert(partition, why)),
-                    }
-                }
+            self.topic.answered(now, *partition, bounds);
+            if let Some(asked) = self.progress.read_to_end(*partition) {
+                self.topic.was_read_to_end(*partition, asked);
             }
         }
-        self.note_progress();
+        if !begins_anew {
+            self.note_progress();
+        }
+        begins_anew
     }
 
     /// Notes that the reading is complete, if it is.
