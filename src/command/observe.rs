@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use neli_kafka::{Access, TopicsEvent, clock, names};
+use neli_kafka::{Access, clock, names};
 use neli_proto::fact::TOPIC_SUFFIX;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::observer::Topics;
@@ -90,7 +90,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 async fn serve(access: &Access, bound: TcpListener, topics: Vec<String>, group: Option<String>) -> Result<ExitStatus> {
-    let mut told = Told { topics: topics.join(","), ..Told::default() };
+    let (patterns, mut said) = (topics.join(","), BTreeSet::new());
     let named: Vec<String> = topics.iter().filter(|pattern| !pattern.contains('*')).cloned().collect();
     let is_read = move |name: &str| {
         let journal = name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name);
@@ -112,62 +112,36 @@ async fn serve(access: &Access, bound: TcpListener, topics: Vec<String>, group: 
         let mut state = locked(&state);
         if events.is_empty() {
             state.tick(read_at());
-        } else {
-            for event in events {
-                told.tell(&state.topics, &event);
-                state.handle(read_at(), event)?;
+            let missed = missed(&state, &patterns);
+            for what in missed.difference(&said) {
+                say(&format!("warning: {what}"));
             }
-            told.tell_unread(&state.topics);
-            told.tell_group(&state);
+            said = missed;
+        }
+        for event in events {
+            if let Some(line) = to_be_told(&state.topics, &event) {
+                say(&line);
+            }
+            state.handle(read_at(), event)?;
         }
         following.perform(&mut state.topics);
     }
 }
 
-/// What was said on stderr, so that nothing is said again while it lasts.
-#[derive(Default)]
-struct Told {
-    /// `--topics`.
-    topics: String,
-    nothing_matches: bool,
-    /// That there is no election of the group, or that there was one.
-    group: bool,
-    unread: BTreeSet<String>,
-}
-
-impl Told {
-    fn tell(&mut self, known: &Topics, event: &TopicsEvent) {
-        if let Some(line) = to_be_told(known, event) {
-            say(&line);
-        }
-        let TopicsEvent::Answered { topics, all, .. } = event else { return };
-        if topics.is_empty() && !self.nothing_matches {
-            say(&format!(
-                "warning: --topics {}: of {all} topics that this user may see none has such a name; waiting for one",
-                self.topics
-            ));
-        }
-        self.nothing_matches = topics.is_empty();
+/// What can't be shown of what is meant by `--topics` and `--group`, and why. It is said once while it lasts.
+fn missed(state: &State, patterns: &str) -> BTreeSet<String> {
+    let topics = &state.topics;
+    let unread = state.unread().map(|(_, why)| format!("{why}; the others are shown"));
+    let mut missed: BTreeSet<String> = unread.collect();
+    let group = state.group.as_ref().filter(|_| topics.is_complete());
+    if topics.is_complete() && topics.topics().next().is_none() {
+        missed.insert(format!(
+            "--topics {patterns}: of the topics that this user may see none has such a name; waiting for one"
+        ));
+    } else if let Some(group) = group.filter(|_| state.elections(read_at()).next().is_none()) {
+        missed.insert(wording::awaits_group(group, &format!("any topic {patterns} that this user may see")));
     }
-
-    fn tell_unread(&mut self, topics: &Topics) {
-        let unread = topics.topics().filter_map(|(_, read)| read.trouble(None)).map(str::to_owned);
-        let unread: BTreeSet<String> = unread.collect();
-        for why in unread.difference(&self.unread) {
-            say(&format!("warning: {why}; the others are shown"));
-        }
-        self.unread = unread;
-    }
-
-    fn tell_group(&mut self, state: &State) {
-        let is_known = !self.nothing_matches && state.topics.is_complete();
-        let Some(group) = state.group.as_ref().filter(|_| is_known && !self.group) else { return };
-        self.group = true;
-        if state.elections(read_at()).next().is_none() {
-            let place = format!("any topic {} that this user may see", self.topics);
-            say(&format!("warning: {}", wording::awaits_group(group, &place)));
-        }
-    }
+    missed
 }
 
 #[cfg(test)]

@@ -181,10 +181,10 @@ impl State {
     /// All elections, in the order of topics, groups and roles.
     pub(super) fn elections(&self, at: ReadAt) -> impl Iterator<Item = Shown<'_>> {
         let journals = self.topics.topics().filter(|(name, _)| !name.ends_with(TOPIC_SUFFIX));
-        let all = journals.flat_map(move |(topic, read)| {
-            read.topic().elections().map(move |found| self.shown(at, topic, read, found))
-        });
-        all.filter(|shown| self.group.as_deref().is_none_or(|group| *group == *shown.found.place().group))
+        let is_meant = |found: &&Election| self.group.as_deref().is_none_or(|group| *group == *found.place().group);
+        journals.flat_map(move |(topic, read)| {
+            read.topic().elections().filter(is_meant).map(move |found| self.shown(at, topic, read, found))
+        })
     }
 
     fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: &'a Election) -> Shown<'a> {
