@@ -1,6 +1,6 @@
 //! Reads topics for the subcommands. They join no group; READ on the topic is enough.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::mem;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub(super) const SUFFIX: &str = ".neli";
 const WAITING: usize = 1_000;
 /// The same of all topics together.
 const WAITING_OF_ALL: usize = 10_000;
+/// At most this many of the last changes are kept.
+const MOST_CHANGES: usize = 100;
 /// So many events are handled together.
 const TOGETHER: usize = 1_000;
 /// The time between two looks at what no record shows.
@@ -112,6 +114,22 @@ pub(super) async fn before<T>(due: Option<Time>, waits: impl Future<Output = T>)
         // What there is already comes even if the time is over, however much of it there is.
         Some(due) => timeout(due.since(clock::now()), unconstrained(waits)).await.ok(),
         None => Some(waits.await),
+    }
+}
+
+/// The last changes of one or several elections with their times, in milliseconds since 1970; the oldest one comes first.
+pub(super) type Changes = VecDeque<(u64, Box<str>)>;
+
+/// Adds a change in the order of time: those of the past may be read later.
+pub(super) fn note(changes: &mut Changes, wall_ms: u64, sentence: String) {
+    let at = changes.partition_point(|(ms, _)| *ms <= wall_ms);
+    if changes.len() < MOST_CHANGES {
+        // Most elections change seldom.
+        changes.reserve_exact(1);
+        changes.insert(at, (wall_ms, sentence.into()));
+    } else if let Some(before) = at.checked_sub(1) {
+        changes.pop_front();
+        changes.insert(before, (wall_ms, sentence.into()));
     }
 }
 

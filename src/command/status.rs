@@ -144,7 +144,7 @@ fn live_page(all: &[Snapshot<'_>], observation: &Observation) -> String {
         let name = if let [one] = all { named(one.seen.election) } else { group(all).to_owned() };
         return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
     }
-    let line = |(ms, event): &(u64, String)| wrapped(&one_line(&format!("{} {event}", date(*ms))), style.width());
+    let line = |(ms, event): &(u64, Box<str>)| wrapped(&one_line(&format!("{} {event}", date(*ms))), style.width());
     let changes: Vec<String> = observation.changes.iter().flat_map(line).collect();
     let standbys = if let [one] = all { one.standbys.len() } else { 0 };
     with_changes(output::rows().unwrap_or(usize::MAX), &changes, standbys, |most| page(all, most, true))

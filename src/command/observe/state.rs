@@ -1,6 +1,6 @@
 //! What is known of all elections, and how it is shown: who leads each, its last changes, and what was counted since this process began.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -13,12 +13,9 @@ use neli_proto::record::{LogRecord, Offset, Why};
 
 use crate::command::facts::{LastRun, election_of};
 use crate::command::list::{Listed, Rank};
-use crate::command::reading::pass_on;
+use crate::command::reading::{Changes, note, pass_on};
 use crate::command::wording;
 use crate::report::election::sentence;
-
-/// At most this many of the last changes of an election are kept.
-const MOST_CHANGES: usize = 100;
 
 /// What is known.
 pub struct State {
@@ -38,8 +35,7 @@ pub struct State {
 /// What was noted of an election since this process began.
 #[derive(Default)]
 pub(super) struct Notes {
-    /// The last changes with their times, in milliseconds since 1970; the oldest one comes first.
-    pub(super) changes: VecDeque<(u64, Box<str>)>,
+    pub(super) changes: Changes,
     /// The terms that have begun, by how the one before ended.
     pub(super) terms: BTreeMap<&'static str, u64>,
     /// When the newest of them began, in milliseconds since 1970.
@@ -121,7 +117,7 @@ impl State {
             notes.assumed_ms = leader.filter(|leader| leader.term < record.offset).map(|_| ms);
         }
         for change in &judged.changes {
-            notes.note(ms, wording::change(election.observer(), change));
+            note(&mut notes.changes, ms, wording::change(election.observer(), change));
             // The first terms of a new topic are not read live, and a reading that is begun anew reads terms again.
             let is_new = claimed_ms > self.began_ms.max(notes.counted_ms);
             if *change == Change::Led && (is_live || is_new) {
@@ -141,7 +137,7 @@ impl State {
             for election in topic.elections_mut() {
                 if let Some(sentence) = election.untold_silence(at).map(sentence) {
                     let notes = self.notes.entry((name.into(), election.place().clone())).or_default();
-                    notes.note(at.wall_ms, sentence);
+                    note(&mut notes.changes, at.wall_ms, sentence);
                 }
             }
         }
@@ -200,20 +196,6 @@ impl State {
     /// The topics that can't be read, and why.
     pub(super) fn unread(&self) -> impl Iterator<Item = (&str, &str)> {
         self.topics.topics().filter_map(|(name, read)| Some((name, read.trouble(None)?)))
-    }
-}
-
-impl Notes {
-    /// Notes a change in the order of time: those of the past are read later.
-    fn note(&mut self, wall_ms: u64, sentence: String) {
-        let at = self.changes.partition_point(|(ms, _)| *ms <= wall_ms);
-        if self.changes.len() < MOST_CHANGES {
-            self.changes.reserve_exact(1);
-            self.changes.insert(at, (wall_ms, sentence.into()));
-        } else if let Some(before) = at.checked_sub(1) {
-            self.changes.pop_front();
-            self.changes.insert(before, (wall_ms, sentence.into()));
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use neli_kafka::{Access, ElectionId, Elections, IfMissing};
 use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::GroupHellos;
+use neli_proto::observer::{GroupHellos, Place};
 use neli_proto::record::{LogRecord, Offset, is_hello_of};
 
 use super::{Limit, Reading};
@@ -124,6 +124,11 @@ impl FoundElections {
                 Err(anyhow!("{} has the roles {}: {otherwise}", one_line(group), one_line(&roles)))
             }
         }
+    }
+
+    /// The sentence about one of the elections, which it names if there are several.
+    pub(super) fn of_role(&self, place: &Place, sentence: String) -> String {
+        if self.elections.len() == 1 { sentence } else { format!("{}: {sentence}", place.role) }
     }
 
     /// Each election alone.

@@ -1,6 +1,6 @@
 //! The elections of a command, as far as they were read; the reading goes on for as long as the command asks.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::ops::Deref;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use neli_proto::observer::{self, Election, Judged, Observer, Topic};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use super::{FoundElections, Limit, Reading, read_at};
+use super::{Changes, FoundElections, Limit, Reading, note, read_at};
 use crate::command::look::Look;
 use crate::command::{output, wording};
 use crate::report::election::sentence;
@@ -24,9 +24,6 @@ use crate::text::{span, spoken};
 const CLAIM_WITHIN: Duration = Duration::from_millis(300);
 /// If the leader is still unknown, the next reading begins this many times further back.
 const FURTHER: Offset = 8;
-
-/// At most this many of the last changes are kept.
-const MOST_CHANGES: usize = 50;
 
 /// An election of a command, as far as it was read.
 #[derive(Clone, Copy)]
@@ -59,8 +56,7 @@ pub(in crate::command) struct Observation {
     pub(in crate::command) found: FoundElections,
     pub(in crate::command) reading: Reading,
     pub(in crate::command) topic: Topic,
-    /// The last changes with their times, in milliseconds since 1970; the oldest one comes first.
-    pub(in crate::command) changes: VecDeque<(u64, String)>,
+    pub(in crate::command) changes: Changes,
 }
 
 /// The election's place in its topic.
@@ -123,7 +119,7 @@ impl Observation {
         for election in &found.elections {
             topic.expect(&in_topic(election));
         }
-        Ok(Self { found, reading, topic, changes: VecDeque::new() })
+        Ok(Self { found, reading, topic, changes: Changes::new() })
     }
 
     /// The elections, as far as they were read; in the order of the roles' numbers.
@@ -166,10 +162,9 @@ impl Observation {
             if let Some((place, of_record)) = &judged
                 && let Some(election) = self.topic.election(place)
             {
-                let sentences = of_record.changes.iter().map(|change| wording::change(election.observer(), change));
-                let sentences: Vec<String> = sentences.collect();
-                for said in sentences {
-                    self.note(place, record.written_ms.unwrap_or(at.wall_ms), &said);
+                for change in &of_record.changes {
+                    let sentence = self.found.of_role(place, wording::change(election.observer(), change));
+                    note(&mut self.changes, record.written_ms.unwrap_or(at.wall_ms), sentence);
                 }
             }
             self.note_read_to_end(*partition);
@@ -183,16 +178,6 @@ impl Observation {
             self.topic.elections_mut().for_each(|election| election.note_contact(is_answered));
         }
         (event, judged)
-    }
-
-    /// Keeps a change, with its time by the broker's clock, or else by this machine's.
-    fn note(&mut self, place: &observer::Place, wall_ms: u64, sentence: &str) {
-        let role = if self.found.elections.len() == 1 { String::new() } else { format!("{}: ", place.role) };
-        let at = self.changes.partition_point(|(ms, _)| *ms <= wall_ms);
-        self.changes.insert(at, (wall_ms, role + sentence));
-        if self.changes.len() > MOST_CHANGES {
-            self.changes.pop_front();
-        }
     }
 
     fn note_read_to_end(&mut self, partition: i32) {
@@ -212,13 +197,10 @@ impl Observation {
     pub(in crate::command) fn note_silences(&mut self) {
         let at = read_at();
         self.ask_about_silences(at);
-        let silence = |election: &mut Election| {
-            let sentence = sentence(election.untold_silence(at)?);
-            Some((election.place().clone(), sentence))
-        };
-        let silences: Vec<_> = self.topic.elections_mut().filter_map(silence).collect();
-        for (place, silence) in silences {
-            self.note(&place, at.wall_ms, &silence);
+        for election in self.topic.elections_mut() {
+            if let Some(sentence) = election.untold_silence(at).map(sentence) {
+                note(&mut self.changes, at.wall_ms, self.found.of_role(election.place(), sentence));
+            }
         }
     }
 
