@@ -154,9 +154,8 @@ pub(super) fn last_run(
 pub(super) struct LastRun {
     pub(super) fact: Fact,
     pub(super) runs: Runs,
-    calendar: Option<Calendar>,
-    /// The options of `--once`, `--window` or `--schedule` by a candidate's hello: the schedule may have been changed since the run.
-    said: Option<Box<str>>,
+    /// Whether a candidate's hello has told the schedule: it may have been changed since the run.
+    is_told: bool,
     /// The last request to forget each key or window.
     forgotten: BTreeMap<Box<str>, Fact>,
     /// The run of a skipped window that began and did not finish.
@@ -232,36 +231,28 @@ impl LastRun {
     fn of(fact: Fact) -> Self {
         let last = matches!(fact.outcome, Outcome::Done | Outcome::Failed).then(|| fact.clone());
         let runs = Runs { account: Account::of(&fact), last };
-        let calendar = calendar(&runs.account);
-        Self { fact, runs, calendar, said: None, forgotten: BTreeMap::new(), unfinished: None }
+        Self { fact, runs, is_told: false, forgotten: BTreeMap::new(), unfinished: None }
     }
 
     /// Takes the schedule from the candidates' hellos.
     pub(super) fn learn_schedule(&mut self, observer: &Observer, at: ReadAt) {
         let said = options_of_once(observer, at);
-        if self.said.as_deref() == said {
-            return;
-        }
-        self.said = said.map(Box::from);
-        if let Some(said) = said {
-            self.take_schedule(said);
-        }
-    }
-
-    /// Takes it from these options of a hello.
-    fn take_schedule(&mut self, said: &str) {
+        self.is_told = said.is_some();
+        let Some(said) = said else { return };
         let said = said.strip_prefix("--schedule '").and_then(|said| said.split_once('\''));
         let timezone = said.map(|(_, options)| {
             let typed = options.split_once("--timezone ").and_then(|(_, zone)| zone.split(' ').next()).unwrap_or("UTC");
             // As in a fact.
             zone(typed).as_ref().and_then(TimeZone::iana_name).unwrap_or(typed).into()
         });
-        let schedule = said.map(|(schedule, _)| schedule.into());
         let account = &mut self.runs.account;
-        if (&account.schedule, &account.timezone) != (&schedule, &timezone) {
-            (account.schedule, account.timezone) = (schedule, timezone);
-            self.calendar = calendar(account);
-        }
+        (account.schedule, account.timezone) = (said.map(|(schedule, _)| schedule.into()), timezone);
+    }
+
+    /// The calendar of the schedule, if this version and this machine know it.
+    fn calendar(&self) -> Option<Calendar> {
+        let Account { schedule, timezone, .. } = &self.runs.account;
+        Some(Calendar::new(Edges::of_schedule(schedule.as_deref()?).ok()?, zone(timezone.as_deref()?)?))
     }
 
     /// Whether the schedule was changed since the last run.
@@ -272,7 +263,7 @@ impl LastRun {
 
     /// The starts of the next windows: with a schedule the next five, otherwise that of the next one.
     pub(super) fn next_windows(&self, now_ms: u64) -> Vec<u64> {
-        match (&self.calendar, self.fact.window) {
+        match (self.calendar(), self.fact.window) {
             // None before the recorded one is run, even if the clock was set back.
             (Some(calendar), window) => {
                 let from_ms = window.map_or(0, |window| window.from_ms);
@@ -296,14 +287,14 @@ impl LastRun {
         if *runs > 0 {
             rows.push(("runs", format!("{runs}, of which {failures} failed")));
         }
-        if let (Some(_), Some(schedule)) = (&self.calendar, &self.runs.account.schedule) {
+        if let (Some(_), Some(schedule)) = (self.calendar(), &self.runs.account.schedule) {
             let next = self.next_windows(now_ms).into_iter().map(|start| {
                 format!("{} (in {})", date(start), span(Duration::from_millis(start.saturating_sub(now_ms))))
             });
             let next =
                 next.reduce(|before, next| before + ", " + &next).unwrap_or_else(|| "no further time".to_owned());
             let zone = self.runs.account.timezone.as_deref().unwrap_or("UTC");
-            let of = if self.said.is_some() { "" } else { ", of the last run" };
+            let of = if self.is_told { "" } else { ", of the last run" };
             rows.push(("schedule", format!("{schedule} ({zone}){of}: {next}")));
         }
         rows
@@ -323,11 +314,6 @@ pub(super) fn are_recorded(observer: &Observer, at: ReadAt) -> bool {
     let is_released_run =
         matches!(observer.leadership(at), Leadership::Released { release, .. } if release.how.once.is_some());
     is_released_run || options_of_once(observer, at).is_some()
-}
-
-/// The calendar of a schedule, if this version and this machine know it.
-fn calendar(Account { schedule, timezone, .. }: &Account) -> Option<Calendar> {
-    Some(Calendar::new(Edges::of_schedule(schedule.as_deref()?).ok()?, zone(timezone.as_deref()?)?))
 }
 
 /// The key of the election that a fact under `key` is of. As no group with facts has `/` in its name, nor has a written KEY, it is what stands before
