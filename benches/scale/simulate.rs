@@ -128,8 +128,7 @@ impl World {
             .iter()
             .map(|name| (name.as_str().into(), LogsAnswer { identity: TopicIdentity::Unnamed, logs: logs() }))
             .collect();
-        let all = topics.len();
-        let event = TopicsEvent::Answered { asked: at(second).now, topics, all };
+        let event = TopicsEvent::Answered { asked: at(second).now, topics };
         timed(|| handle(&mut self.observed, second, event)).1
     }
 

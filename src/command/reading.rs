@@ -463,7 +463,7 @@ fn observers(topics: &Topics) -> impl Iterator<Item = &Observer> {
 /// Kafka refuses permanently.
 pub(super) fn pass_on(topics: &mut Topics, at: ReadAt, event: TopicsEvent) -> Result<()> {
     match event {
-        TopicsEvent::Answered { asked, topics: answer, .. } => topics.answered(at, asked, answer),
+        TopicsEvent::Answered { asked, topics: answer } => topics.answered(at, asked, answer),
         TopicsEvent::Down(why) => topics.no_answer(at.now, &why),
         TopicsEvent::PastBegins { reading, from } => topics.past_begins(at, reading, &from),
         TopicsEvent::Read { .. } | TopicsEvent::Warning(_) => {}

@@ -54,9 +54,7 @@ pub enum TopicsEvent {
         /// When it was asked.
         asked: Time,
         /// The topics that are meant.
-        topics: BTreeMap<Box<str>, LogsAnswer>,
-        /// The number of all topics that this user may see.
-        all: usize,
+        topics: Topics,
     },
     /// No broker answers, for this reason.
     Down(String),
@@ -247,15 +245,8 @@ struct Asker {
     past: Option<(Box<str>, mpsc::Sender<()>)>,
 }
 
-/// Which topics there are.
-struct Answer {
-    /// Those that are meant.
-    topics: BTreeMap<Box<str>, LogsAnswer>,
-    /// The number of all topics.
-    all: usize,
-    /// When the last broker that did answer had answered.
-    at: Time,
-}
+/// The topics that are meant.
+type Topics = BTreeMap<Box<str>, LogsAnswer>;
 
 impl Asker {
     fn run(mut self, orders: &mpsc::Receiver<Option<TopicsAction>>) {
@@ -350,7 +341,7 @@ impl Asker {
         let answered = self.shared.topics(&self.known, limit);
         let (client, context) = (self.shared.consumer.consumer().client(), self.shared.consumer.context());
         match answered {
-            Ok(Answer { topics, all, at }) => {
+            Ok((topics, at)) => {
                 if let Err(refusal) = admit(&mut self.servers, &self.shared.access, client, asked) {
                     self.shared.send(TopicsEvent::Refused(refusal));
                     return false;
@@ -361,7 +352,7 @@ impl Asker {
                 context.rebootstrap.answered();
                 context.forget_trouble();
                 self.known = self.named.iter().chain(topics.keys()).cloned().collect();
-                self.shared.send(TopicsEvent::Answered { asked, topics, all });
+                self.shared.send(TopicsEvent::Answered { asked, topics });
                 true
             }
             Err(code) => {
@@ -381,11 +372,11 @@ impl Asker {
 }
 
 impl Shared {
-    /// The topics that are meant, with their logs, and those of the `known` ones that this user may not see.
-    fn topics(&self, known: &BTreeSet<Box<str>>, limit: Duration) -> Result<Answer, RDKafkaErrorCode> {
+    /// The topics that are meant, with their logs, and those of the `known` ones that this user may not see; and when the last broker that did
+    /// answer had answered.
+    fn topics(&self, known: &BTreeSet<Box<str>>, limit: Duration) -> Result<(Topics, Time), RDKafkaErrorCode> {
         let consumer = self.consumer.consumer();
         let metadata = consumer.fetch_metadata(None, limit).map_err(|error| code_of(&error))?;
-        let all = metadata.topics().len();
         let meant: Vec<_> = metadata.topics().iter().filter(|topic| (self.is_meant)(topic.name())).collect();
         let mut names: Vec<&str> = meant.iter().map(|topic| topic.name()).collect();
         let listed: BTreeSet<&str> = names.iter().copied().collect();
@@ -448,8 +439,7 @@ impl Shared {
                 }
             },
         );
-        let at = last_answer.ok_or(RDKafkaErrorCode::BrokerTransportFailure)?;
-        Ok(Answer { topics, all, at })
+        Ok((topics, last_answer.ok_or(RDKafkaErrorCode::BrokerTransportFailure)?))
     }
 
     /// Each topic's description; of a broker that describes none only that there is a topic.

@@ -46,7 +46,7 @@ impl World {
             ((*name).into(), LogsAnswer { identity: TopicIdentity::Unnamed, logs })
         };
         let topics = topics.iter().map(answer).collect();
-        let event = TopicsEvent::Answered { asked: at(seconds).now, topics, all: 2 };
+        let event = TopicsEvent::Answered { asked: at(seconds).now, topics };
         self.state.handle(at(seconds), event).expect("an answer");
         while self.state.topics.poll_action().is_some() {}
     }
@@ -460,7 +460,7 @@ fn a_role_that_moves_to_another_partition_has_its_metrics_once() {
         let range = |end| Ok(LogRange { start: 0, recent: 0, end });
         let logs = Ok(BTreeMap::from([(0, range(ends[0])), (1, range(ends[1]))]));
         let topics = BTreeMap::from([("a.neli".into(), LogsAnswer { identity: TopicIdentity::Unnamed, logs })]);
-        TopicsEvent::Answered { asked: at(1).now, topics, all: 1 }
+        TopicsEvent::Answered { asked: at(1).now, topics }
     };
     world.state.handle(at(1), answer([0, 0])).expect("an answer");
     let mut write = |partition, name: &str| {
