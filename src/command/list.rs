@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::{Access, names};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
-use neli_proto::observer::{Election, Place, ReadTopic, Topic, Topics};
+use neli_proto::observer::{Election, Place, ReadTopic, Topics};
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -153,7 +153,7 @@ impl Rank {
 pub(super) struct Listed<'a> {
     pub(super) at: ReadAt,
     pub(super) topic: &'a str,
-    pub(super) of: &'a Topic,
+    pub(super) read: &'a ReadTopic,
     pub(super) found: &'a Election,
     pub(super) current: Leadership<'a>,
 }
@@ -165,7 +165,7 @@ impl<'a> Listed<'a> {
         (topic, read): (&'a str, &'a ReadTopic),
         found: &'a Election,
     ) -> Self {
-        Self { at, topic, of: read.topic(), found, current: topics.leadership(at, read, found) }
+        Self { at, topic, read, found, current: topics.leadership(at, read, found) }
     }
 
     fn all(at: ReadAt, topics: &'a Topics) -> impl Iterator<Item = Self> {
@@ -177,7 +177,10 @@ impl<'a> Listed<'a> {
 
     /// The sentence about it, and why no standby may lead it too, if so.
     pub(super) fn said(&self, sentence: impl FnOnce(Leadership<'a>) -> String) -> String {
-        wording::with_room(sentence(self.current), self.of.no_room(self.at, self.found, self.current).as_ref())
+        wording::with_room(
+            sentence(self.current),
+            self.read.topic().no_room(self.at, self.found, self.current).as_ref(),
+        )
     }
 
     /// As docs/json.md describes it.

@@ -51,7 +51,7 @@ fn page(state: &State, at: ReadAt, elections: &[Value]) -> String {
 }
 
 fn election_part(shown: &Shown<'_>) -> Value {
-    let Shown { listed: Listed { at, current, .. }, trouble, known_since_ms, notes, run: last, .. } = *shown;
+    let Shown { listed: Listed { at, current, .. }, notes, run: last } = *shown;
     let leader = current.leader();
     // A heartbeat that came after the lease's end extends no lease.
     let left = if let Leadership::Led { left, .. } | Leadership::Overdue { left, .. } = current {
@@ -60,8 +60,8 @@ fn election_part(shown: &Shown<'_>) -> Value {
         Duration::ZERO
     };
     let part = json!({
-        "trouble": trouble,
-        "known_since": known_since_ms.map(timestamp),
+        "trouble": shown.trouble(),
+        "known_since": shown.known_since_ms().map(timestamp),
         "since": leader.and_then(|leader| leader.claimed_ms).map(timestamp),
         "lease_ms": leader.map(|leader| millis(leader.lease)),
         "lease_left_ms": leader.map(|_| millis(left)),

@@ -21,7 +21,7 @@ const OF_ELECTIONS: [Metric<OfElection>; 11] = [
         "neli_election_led",
         "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats. Missing while this user \
          may not read the topic.",
-        |shown| if shown.is_unread { Vec::new() } else { one(flag(shown.current.is_led())) },
+        |shown| if shown.read.trouble(None).is_some() { Vec::new() } else { one(flag(shown.current.is_led())) },
     ),
     gauge(
         "neli_election_done",

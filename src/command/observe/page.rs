@@ -198,7 +198,7 @@ fn row(shown: &Shown<'_>, is_alone: bool) -> String {
     } else {
         html(&place.role)
     };
-    let trouble = shown.trouble.map_or_else(String::new, |why| format!(" <span class=\"bad\">{}</span>", html(why)));
+    let trouble = shown.trouble().map_or_else(String::new, |why| format!(" <span class=\"bad\">{}</span>", html(why)));
     let leader = shown.current.leader();
     let left = |leader: &Leader| {
         let left = leader.lease.saturating_sub(observer.age(leader.last_record, at));
@@ -235,7 +235,7 @@ fn day(shown: &Shown<'_>) -> String {
     let at = by_broker(shown.found.observer(), shown.found.known_at(shown.at));
     let step = ReadAt { wall_ms: at.wall_ms / STRIP_STEP_MS * STRIP_STEP_MS, ..at };
     let from_ms = step.wall_ms.saturating_sub(millis(DAY));
-    let known = shown.known_since_ms.map(|ms| format!("<span class=\"dim\">read from {} on</span>", date(ms)));
+    let known = shown.known_since_ms().map(|ms| format!("<span class=\"dim\">read from {} on</span>", date(ms)));
     strip(&rows(shown.found.history(), step, from_ms), from_ms..step.wall_ms) + &known.unwrap_or_default()
 }
 
@@ -270,7 +270,7 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         html(&sentence),
         html(shown.topic),
         found.place().partition,
-        shown.trouble.map_or_else(String::new, |why| format!("; {}", html(why)))
+        shown.trouble().map_or_else(String::new, |why| format!("; {}", html(why)))
     );
     if let Some(leader) = current.leader() {
         let age = span(observer.age(leader.last_record, shown.at));

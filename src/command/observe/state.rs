@@ -51,12 +51,6 @@ pub(super) struct Notes {
 #[derive(Clone, Copy)]
 pub(super) struct Shown<'a> {
     pub(super) listed: Listed<'a>,
-    /// Whether this user may not read its topic, so that nothing is known of it now.
-    pub(super) is_unread: bool,
-    /// Why its partition can't be read.
-    pub(super) trouble: Option<&'a str>,
-    /// From when on its terms are known, in milliseconds since 1970, while those before are not read yet.
-    pub(super) known_since_ms: Option<u64>,
     pub(super) notes: Option<&'a Notes>,
     pub(super) run: Option<&'a LastRun>,
 }
@@ -184,13 +178,10 @@ impl State {
     }
 
     fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: &'a Election) -> Shown<'a> {
-        let trouble = read.trouble(Some(found.place().partition));
-        let (place, Place { group, role, .. }) = ((topic.into(), found.place().clone()), found.place());
+        let Place { group, role, .. } = found.place();
         let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into())).map(|(_, run)| run);
-        let known_since_ms = read.known_since_ms(found.place().partition);
-        let listed = Listed::of(at, &self.topics, (topic, read), found);
-        let is_unread = read.trouble(None).is_some();
-        Shown { listed, is_unread, trouble, known_since_ms, notes: self.notes.get(&place), run }
+        let notes = self.notes.get(&(topic.into(), found.place().clone()));
+        Shown { listed: Listed::of(at, &self.topics, (topic, read), found), notes, run }
     }
 
     /// The topics that can't be read, and why.
@@ -208,6 +199,16 @@ impl<'a> Deref for Shown<'a> {
 }
 
 impl Shown<'_> {
+    /// Why its topic or its partition can't be read.
+    pub(super) fn trouble(&self) -> Option<&str> {
+        self.read.trouble(Some(self.found.place().partition))
+    }
+
+    /// From when on its terms are known, in milliseconds since 1970, while those before are not read yet.
+    pub(super) fn known_since_ms(&self) -> Option<u64> {
+        self.read.known_since_ms(self.found.place().partition)
+    }
+
     pub(super) fn rank(&self) -> Rank {
         match (Rank::of(self.listed), self.current, self.run) {
             (Rank::Done, Leadership::Released { release, .. }, Some(run))
