@@ -6,7 +6,6 @@ use neli_kafka::ElectionId;
 use neli_proto::hello::Hello;
 use neli_proto::journal::Verdict;
 use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::listener::silence;
 use neli_proto::observer::{Change, Election, Judged, Observer, Place, Silence};
 use neli_proto::record::{LogRecord, MAX_BYTES, Offset};
 use neli_proto::time::millis;
@@ -72,12 +71,9 @@ impl Account {
         if *offset < self.first || written_ms.is_some_and(|written_ms| written_ms < self.since_ms) {
             return;
         }
-        let (past, changes): (Vec<Change>, Vec<Change>) =
-            changes.into_iter().partition(|change| matches!(change, Change::FellSilent(_)));
-        for change in past {
-            if let Change::FellSilent(silence) = change {
-                self.fell_silent(SILENT, silence);
-            }
+        let mut changes = changes.into_iter().peekable();
+        while let Some(Change::FellSilent(silence)) = changes.next_if(|next| matches!(next, Change::FellSilent(_))) {
+            self.fell_silent(SILENT, silence);
         }
         let at_ms = written_ms.unwrap_or(at.wall_ms);
         if self.json {
@@ -120,17 +116,10 @@ impl Account {
         self.lines.push(json(&line));
     }
 
-    /// Reports that a leader is silent although its heartbeat came.
+    /// Reports that a leader is silent although its heartbeat came, which begins the silence anew.
     fn late_beat(&mut self, observer: &Observer, gap: Duration, written_ms: u64) {
-        let silent = observer.leader().map(|leader| Silence {
-            term: leader.term,
-            name: leader.shown().into(),
-            lease: leader.lease,
-            silent: gap,
-            since_ms: written_ms.saturating_add(millis(silence(leader.lease))),
-        });
-        if let Some(silent) = silent {
-            self.fell_silent(SILENT, silent);
+        if let Some(leader) = observer.leader() {
+            self.fell_silent(SILENT, Silence::of(leader, gap, written_ms.saturating_add(millis(gap))));
         }
     }
 
