@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use neli_proto::leadership::{Leadership, ReadAt};
+use neli_proto::leadership::ReadAt;
 use neli_proto::observer::{Finding, Found, Gap, History, Observer, PastTerm, TermEnd};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -172,7 +172,7 @@ pub(super) fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> 
     let current = history.observer().leadership(at);
     let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
     let rows = history.terms().iter().enumerate().map(|(number, past)| {
-        let of_open = if let Leadership::Overdue { .. } | Leadership::Silent { .. } = current {
+        let of_open = if current.silent_for().is_some() {
             &TermEnd::Silent
         } else if current.is_unknown() {
             &TermEnd::Unknown

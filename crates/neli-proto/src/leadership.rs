@@ -277,6 +277,11 @@ impl<'a> Leadership<'a> {
         matches!(self, Self::Led { .. })
     }
 
+    /// The age of the last record of a leader that has missed three heartbeats.
+    pub const fn silent_for(self) -> Option<Duration> {
+        if let Self::Overdue { age, .. } | Self::Silent { age, .. } = self { Some(age) } else { None }
+    }
+
     /// Whether nothing is known.
     pub const fn is_unknown(self) -> bool {
         matches!(self, Self::Unknown(_))

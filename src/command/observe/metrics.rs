@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use neli_proto::leadership::{Leadership, ReadAt};
+use neli_proto::leadership::ReadAt;
 use serde_json::Value;
 
 use super::state::{Shown, State};
@@ -35,12 +35,9 @@ const OF_ELECTIONS: [Metric<OfElection>; 11] = [
     gauge(
         "neli_election_silent_seconds",
         "Time since the last record of a leader that has missed three heartbeats; else 0. Missing while that is unknown.",
-        |shown| match shown.current {
-            Leadership::Unknown(_) => Vec::new(),
-            Leadership::Overdue { age, .. } | Leadership::Silent { age, .. } => one(age.as_secs_f64()),
-            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Released { .. } => {
-                one(0.0)
-            }
+        |shown| {
+            let silent = shown.current.silent_for().unwrap_or_default();
+            if shown.current.is_unknown() { Vec::new() } else { one(silent.as_secs_f64()) }
         },
     ),
     counter(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::{ElectionId, IfMissing, KafkaEvent, Source, clock};
 use neli_proto::kafka::Event;
-use neli_proto::leadership::{Leadership, ReadAt};
+use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{self, Election, Judged, Observer, Topic};
 use neli_proto::record::Offset;
@@ -248,9 +248,7 @@ impl Observation {
 /// How long to listen before the timestamps of the leaders' records count, if they don't count yet; that is explained on a terminal.
 pub(super) fn doubt<'a>(observers: impl Iterator<Item = &'a Observer>, is_embedded: bool) -> Option<Duration> {
     // An embedded broker and all of its candidates have this machine's clock.
-    let is_sure = |observer: &Observer| {
-        is_embedded && matches!(observer.leadership(read_at()), Leadership::Overdue { .. } | Leadership::Silent { .. })
-    };
+    let is_sure = |observer: &Observer| is_embedded && observer.leadership(read_at()).silent_for().is_some();
     let doubted = observers.filter_map(|observer| {
         let doubt = observer.doubts_timestamps(read_at())?;
         (!is_sure(observer)).then_some((doubt, observer))
@@ -275,12 +273,8 @@ pub(in crate::command) fn warn_of_clock<'a>(observers: impl IntoIterator<Item = 
 fn say_doubt(observer: &Observer, doubt: Duration) {
     let Some(leader) = observer.leader().filter(|_| io::stderr().is_terminal()) else { return };
     let (name, within) = (leader.shown(), spoken(doubt));
-    let current = observer.leadership(read_at());
-    let age = if let Leadership::Overdue { age, .. } | Leadership::Silent { age, .. } = current {
-        format!("{} old (lease {})", span(age), spoken(leader.lease))
-    } else {
-        "of the future".to_owned()
-    };
+    let old = |age| format!("{} old (lease {})", span(age), spoken(leader.lease));
+    let age = observer.leadership(read_at()).silent_for().map_or_else(|| "of the future".to_owned(), old);
     let why = "since the broker's clock may differ from this machine's";
     output::say(&format!("the last heartbeat of {name} is {age}; listening for {within}, {why}"));
 }
