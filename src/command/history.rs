@@ -88,7 +88,7 @@ impl<'a> Shown<'a> {
     fn of(seen: Seen<'a>, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
         let at = by_broker(seen.observer(), now);
         let findings = if check { seen.history().findings(at, from_ms) } else { Vec::new() };
-        let is_one_clock = seen.is_brokers_time() || reading.is_embedded();
+        let is_one_clock = seen.observer().is_brokers_time() || reading.is_embedded();
         Self { seen, at, rows: rows(seen.read.history(), at, from_ms), findings, is_one_clock }
     }
 

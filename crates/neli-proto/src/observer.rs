@@ -145,7 +145,6 @@ impl Observer {
         written_ms: Option<u64>,
     ) -> (Verdict, Vec<Change>) {
         let before = core::mem::discriminant(self.journal.view());
-        let term_before = self.journal.term();
         let jobs_before = lost::side_by_side(&self.journal);
         let led_before = lost::leads(&self.journal, self.leader()).cloned();
         let released_before = self.last_term.release.as_ref().map(|release| release.term);
@@ -163,7 +162,7 @@ impl Observer {
         let silent = past.as_ref().map_or(silent, |past| past.silent);
         let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
         match self.journal.view() {
-            View::Led(term) if term_before != Some(term.offset) => {
+            View::Led(term) if led_before.as_ref().is_none_or(|before| before.term != term.offset) => {
                 self.void_claims = None;
                 changes.push(Change::Led);
             }
@@ -420,7 +419,7 @@ impl Observer {
     }
 
     /// Whether all timestamps that were read are by the broker's clock.
-    pub(crate) const fn is_brokers_time(&self) -> bool {
+    pub const fn is_brokers_time(&self) -> bool {
         self.is_brokers_time
     }
 
@@ -459,9 +458,7 @@ impl Observer {
 
     /// How far the newest record lies in the future by this machine's clock, if so: then the age of what was not read live is too short.
     pub fn is_ahead_by(&self, at: ReadAt) -> Option<Duration> {
-        let leader = self.leader().and_then(|leader| leader.last_record.written_ms);
-        let release = self.last_term.release.as_ref().and_then(|release| release.received.written_ms);
-        let newest_ms = self.latest_timestamp.max(leader).max(release)?;
+        let newest_ms = self.newest.and_then(|newest| newest.written_ms).max(self.latest_timestamp)?;
         let ahead = Duration::from_millis(newest_ms.saturating_sub(at.wall_ms));
         (ahead > CLOCKS_DIFFER).then_some(ahead)
     }

@@ -134,11 +134,6 @@ impl Election {
         self.is_known
     }
 
-    /// Whether the timestamps of its records are by the broker's clock.
-    pub const fn is_brokers_time(&self) -> bool {
-        self.observer().is_brokers_time()
-    }
-
     /// Whether a reading from further back would decide who leads.
     pub fn wants_earlier_records(&self) -> bool {
         !self.is_decided() && self.from != self.start
@@ -146,16 +141,12 @@ impl Election {
 
     /// Whether the records that were read decide who leads.
     pub(super) const fn is_decided(&self) -> bool {
-        !matches!(self.journal().view(), View::Undecided(_))
+        !matches!(self.observer().journal().view(), View::Undecided(_))
     }
 
     /// Takes over the terms of a reading of the same records, and of those before them.
     pub(super) fn learn_past(&mut self, past: Self) {
         self.history.learn_past(past.history);
-    }
-
-    const fn journal(&self) -> &Journal {
-        self.observer().journal()
     }
 
     /// The present term, if its claim is in the log, before the records that are read.
@@ -230,17 +221,12 @@ impl Election {
         self.history.observer.hello_received(at, hello, hello.leaves, written_ms);
     }
 
-    /// Handles a hello, if its writer stands or stood for the role.
+    /// Handles a hello, if its writer stands or stood for the role. One that looks for the role in another partition does not stand for it here.
     pub(crate) fn hello_received(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
-        if let Some(number) = self.number_by(hello) {
+        if let Some(number) = hello.mapping().number_in(self.place.partition, &self.place.role) {
             self.is_known = true;
             self.history.observer.hello_received(at, hello, hello.leaves_role(number), written_ms);
         }
-    }
-
-    /// The role's number in the list of this hello's writer. A writer that looks for the role in another partition does not stand for it here.
-    fn number_by(&self, hello: &Hello) -> Option<u32> {
-        hello.mapping().number_in(self.place.partition, &self.place.role)
     }
 
     /// The changes without a silence, or its end, of which users were told already, or were never told.

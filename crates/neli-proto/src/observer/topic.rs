@@ -565,7 +565,7 @@ mod tests {
             let election = topic.election(&place(0, "g", "0")).expect("it was read");
             assert!(matches!(election.observer().leadership(AT), Leadership::Silent { .. }));
             assert_eq!(election.observer().doubts_timestamps(AT).is_none(), is_brokers_time);
-            assert_eq!(election.is_brokers_time(), is_brokers_time);
+            assert_eq!(election.observer().is_brokers_time(), is_brokers_time);
         }
     }
 
