@@ -280,9 +280,8 @@ impl LastRun {
         let mut rows = vec![row_with(&self.fact, self.unfinished.as_ref(), now_ms, !self.is_changed())];
         if let Some(success) = success.as_ref().filter(|_| self.fact.outcome != Outcome::Done) {
             let window = success.window.map_or_else(String::new, |window| format!("{}: ", date(window.from_ms)));
-            let by = success.by.as_deref().unwrap_or("somebody");
-            let at = success.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
-            rows.push(("success", format!("{window}the last, by {by}{at}")));
+            let by = writer(success.by.as_deref(), success.at_ms);
+            rows.push(("success", format!("{window}the last, by {by}")));
         }
         if *runs > 0 {
             rows.push(("runs", format!("{runs}, of which {failures} failed")));
@@ -327,13 +326,13 @@ pub(super) fn election_of(key: &[u8]) -> Option<&str> {
 }
 
 /// Who wrote a fact, and when: `db2 at 2026-01-31 12:00:00Z`.
-fn writer(fact: &Fact) -> String {
-    let at = fact.at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
-    fact.name.as_deref().unwrap_or("somebody").to_owned() + &at
+fn writer(name: Option<&str>, at_ms: Option<u64>) -> String {
+    let at = at_ms.map_or_else(String::new, |at_ms| format!(" at {}", date(at_ms)));
+    name.unwrap_or("somebody").to_owned() + &at
 }
 
 fn begun(run: &Fact) -> String {
-    format!("begun by {} (term {}, attempt {})", writer(run), run.term, run.attempt)
+    format!("begun by {} (term {}, attempt {})", writer(run.name.as_deref(), run.at_ms), run.term, run.attempt)
 }
 
 /// The row about a run: its label and its text.
@@ -343,7 +342,7 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
 
 /// The same for a window that is skipped after this run of it, which did not finish, and without the next one if another schedule counts.
 fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64, has_next: bool) -> (&'static str, String) {
-    let by = writer(fact);
+    let by = writer(fact.name.as_deref(), fact.at_ms);
     let ran = fact.ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
     let exit = fact.exit.map_or_else(String::new, |exit| format!(", status {exit}{ran}"));
     let term = fact.term;

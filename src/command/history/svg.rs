@@ -47,11 +47,9 @@ pub(in crate::command) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64
     let mut svg = head(height, group, &format!("who led, {}", span(&axis)));
     let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
     for (row, to_ms) in rows.iter().zip(nexts) {
-        if let Some(to_ms) = to_ms {
-            let unled = row.gap.map_or_else(String::new, |gap| format!("no leader for {}", unled_for(gap)));
-            for (class, from, width) in gaps_at(&axis, row, to_ms) {
-                rect(&mut svg, class, (from, TOP), (width, bottom - TOP), &unled);
-            }
+        let unled = row.gap.map_or_else(String::new, |gap| format!("no leader for {}", unled_for(gap)));
+        for (class, from, width) in gaps_at(&axis, row, to_ms) {
+            rect(&mut svg, class, (from, TOP), (width, bottom - TOP), &unled);
         }
     }
     for (name, lane) in &lanes {
@@ -113,9 +111,8 @@ pub(in crate::command) fn strip(rows: &[Row<'_>], time_ms: Range<u64>) -> String
     let mut svg = format!("<svg class=\"strip\" viewBox=\"{LEFT} {TOP} {width} {ROW}\" preserveAspectRatio=\"none\">");
     let nexts = rows.iter().skip(1).map(|next| next.past.from_ms).chain([Some(now_ms)]);
     let bars = rows.iter().zip(nexts).flat_map(|(row, to_ms)| {
-        let gaps = to_ms.map(|to_ms| gaps_at(&axis, row, to_ms)).unwrap_or_default();
         let (from, width) = term_at(&axis, row, now_ms);
-        let gaps = gaps.into_iter().map(|(class, from, width)| (class, from, width, None));
+        let gaps = gaps_at(&axis, row, to_ms).into_iter().map(|(class, from, width)| (class, from, width, None));
         gaps.chain([(class(row), from, width, Some(row))])
     });
     if rows.len() <= NAMED {
@@ -159,28 +156,18 @@ fn join(spans: &mut Vec<Range<u64>>, span: Range<u64>) {
 
 /// The list of all terms in words, the last one at the bottom: a printed page has no tooltips.
 fn list(svg: &mut String, rows: &[Row<'_>], top: u64, now_ms: u64) {
-    let left_out = rows.len().saturating_sub(LISTED);
-    let mut lines = Vec::new();
+    let (left_out, mut y) = (rows.len().saturating_sub(LISTED), top);
     if left_out > 0 {
-        lines.push((None, format!("the first {} are not listed", counted(left_out as u64, "term"))));
+        text(svg, (26, y), "", &format!("the first {} are not listed", counted(left_out as u64, "term")));
+        y += LINE;
     }
     for row in rows.iter().skip(left_out) {
         let from = row.past.from_ms.map_or_else(|| "?".to_owned(), date);
-        let gap = row.gap.map_or_else(String::new, |gap| {
-            format!(
-                "; nobody led for {}{}",
-                unled_for(gap),
-                if row.is_open { ", and nobody has claimed yet" } else { "" }
-            )
-        });
-        lines.push((Some(class(row)), format!("{from}  {}{gap}", words(row, now_ms))));
-    }
-    for (at, (class, words)) in (0..).zip(lines) {
-        let y = top + LINE * at;
-        if let Some(class) = class {
-            rect(svg, class, (10, y - 9), (10, 10), "");
-        }
-        text(svg, (26, y), "", &words);
+        let on = if row.is_open { ", and nobody has claimed yet" } else { "" };
+        let gap = row.gap.map_or_else(String::new, |gap| format!("; nobody led for {}{on}", unled_for(gap)));
+        rect(svg, class(row), (10, y - 9), (10, 10), "");
+        text(svg, (26, y), "", &format!("{from}  {}{gap}", words(row, now_ms)));
+        y += LINE;
     }
 }
 
@@ -238,10 +225,9 @@ fn term_at(axis: &Range<u64>, row: &Row<'_>, now_ms: u64) -> (u64, u64) {
 
 /// A time without a leader: from the end of the lease on for certain, and perhaps since the leader's last record. Each with where it begins, and
 /// its width.
-fn gaps_at(axis: &Range<u64>, row: &Row<'_>, to_ms: u64) -> Vec<(&'static str, u64, u64)> {
-    let (Some(_), Some(led_until), Some(over)) = (row.gap, row.to_ms, row.past.lease_over_ms()) else {
-        return Vec::new();
-    };
+fn gaps_at(axis: &Range<u64>, row: &Row<'_>, to_ms: Option<u64>) -> Vec<(&'static str, u64, u64)> {
+    let times = (row.gap, row.to_ms, row.past.lease_over_ms(), to_ms);
+    let (Some(_), Some(led_until), Some(over), Some(to_ms)) = times else { return Vec::new() };
     let parts = [("doubt", led_until, over.min(to_ms)), ("gap", over, to_ms)];
     let placed = parts.into_iter().filter(|(_, from_ms, to_ms)| from_ms < to_ms).map(|(class, from_ms, to_ms)| {
         let (from, to) = (at(axis, from_ms), at(axis, to_ms));

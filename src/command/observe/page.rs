@@ -67,9 +67,7 @@ impl Overview {
         let mut ordered: Vec<_> = groups.iter().map(|((topic, group), of)| (rank(of), *group, *topic, of)).collect();
         ordered.sort_by_key(|(rank, group, topic, _)| (*rank, *group, *topic));
         let groups = ordered.into_iter().map(|(rank, group, topic, of)| {
-            let mut hasher = DefaultHasher::new();
-            (topic, group).hash(&mut hasher);
-            let id = format!("g{:016x}", hasher.finish());
+            let id = format!("g{:016x}", hash(&(topic, group)));
             let body = body(&id, rank, group, of);
             (id, body)
         });
@@ -105,9 +103,7 @@ impl Overview {
     pub(super) fn event(&self, sent: &mut BTreeMap<String, u64>) -> Vec<u8> {
         let mut changed = BTreeMap::new();
         for (id, body) in &self.groups {
-            let mut hasher = DefaultHasher::new();
-            body.hash(&mut hasher);
-            let hash = hasher.finish();
+            let hash = hash(body);
             if sent.insert(id.clone(), hash) != Some(hash) {
                 changed.insert(id.as_str(), body.as_str());
             }
@@ -120,6 +116,12 @@ impl Overview {
         let event = json!({ "ts": self.ts, "head": self.head, "order": order, "changed": changed });
         format!("data: {}\n\n", text::json(&event)).into_bytes()
     }
+}
+
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }
 
 fn outage(state: &State, at: ReadAt) -> Option<String> {
