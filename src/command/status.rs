@@ -248,7 +248,7 @@ impl Snapshot<'_> {
                 "last_run": last_run.map(|run| run.json(leadership)),
                 "runs": last_run.map(|run| runs(&run.runs, next_windows.first().copied())),
                 "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
-                "void_claims": observer.void_claims().map_or(0, |claims| claims.count),
+                "void_claims": observer.void_claims(),
                 "standbys": standbys(observer, at),
             }),
         ]);
@@ -328,10 +328,8 @@ impl Snapshot<'_> {
             let (age, by) = (span(observer.age(ended.received, at)), asked_by(&ended.request));
             page.row("ended", &format!("{age} ago {by}; candidates that started before exit"));
         }
-        if let Some(claims) = observer.void_claims() {
-            let by = claims.by.as_deref().unwrap_or("somebody");
-            let (count, age) = (claims.count, span(observer.age(claims.received, at)));
-            page.row("claims", &format!("{count} void since then, the last by {by} {age} ago"));
+        if observer.void_claims() > 0 {
+            page.row("claims", &format!("{} void since then", observer.void_claims()));
         }
         self.candidates(&mut page, most);
         if let Some(mapping) = self.mapping {

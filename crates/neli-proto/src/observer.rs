@@ -60,8 +60,8 @@ pub struct Observer {
     /// Whether the timestamps are by the broker's clock.
     is_brokers_time: bool,
     last_term: LastTerm,
-    /// Void claims since the leader's last record.
-    void_claims: Option<VoidClaims>,
+    /// The number of void claims since the leader's last record.
+    void_claims: u32,
     /// The candidates whose hellos were read. Boxed, since a map keeps room for eleven values, and most elections have three.
     candidates: BTreeMap<MemberId, Box<KnownCandidate>>,
     /// The number of failed runs in a row of each candidate, from its releases.
@@ -81,7 +81,7 @@ impl Observer {
             newest: None,
             is_brokers_time: true,
             last_term: LastTerm::default(),
-            void_claims: None,
+            void_claims: 0,
             candidates: BTreeMap::new(),
             failed_runs: BTreeMap::new(),
             lost: Lost::default(),
@@ -163,7 +163,7 @@ impl Observer {
         let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
         match self.journal.view() {
             View::Led(term) if led_before.as_ref().is_none_or(|before| before.term != term.offset) => {
-                self.void_claims = None;
+                self.void_claims = 0;
                 changes.push(Change::Led);
             }
             View::Released { .. } => {
@@ -189,11 +189,7 @@ impl Observer {
             (Verdict::Effective, Some(record)) => {
                 self.effective(record, received, (led_before.as_ref(), silent), &mut changes);
             }
-            (Verdict::Void, Some(Record { body: Body::Claim { .. }, name, member, .. })) => {
-                let count = self.void_claims.as_ref().map_or(0, |claims| claims.count) + 1;
-                let by = name.clone().or_else(|| member.as_ref().map(|member| member.as_str().into()));
-                self.void_claims = Some(VoidClaims { count, by, received });
-            }
+            (Verdict::Void, Some(Record { body: Body::Claim { .. }, .. })) => self.void_claims += 1,
             // `--overlap`: the earlier leader reports that its job is gone. If it leaves, it sends no last hello.
             (Verdict::Void, Some(Record { body: Body::Release { term, why, .. }, member: Some(member), .. }))
                 if changes.contains(&Change::EarlierJobGone { term: *term }) =>
@@ -222,7 +218,7 @@ impl Observer {
     ) {
         match &record.body {
             Body::Beat { .. } => {
-                self.void_claims = None;
+                self.void_claims = 0;
                 changes.extend(self.changes_by_beat(before));
             }
             Body::Release { exit, why, .. } => {
@@ -328,9 +324,9 @@ impl Observer {
         success.is_some_and(|release| release.how.once.is_some()) || (is_over && self.standbys(at).is_empty())
     }
 
-    /// Void claims since the leader's last record.
-    pub const fn void_claims(&self) -> Option<&VoidClaims> {
-        self.void_claims.as_ref()
+    /// The number of void claims since the leader's last record.
+    pub const fn void_claims(&self) -> u32 {
+        self.void_claims
     }
 
     /// Whether a record of the election or a candidate's hello was read.
@@ -472,17 +468,6 @@ impl Observer {
 }
 
 // ---- the data that an observer has besides the last term: candidates, silences, and each change ---------------------
-
-/// Void claims.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct VoidClaims {
-    /// The number of void claims.
-    pub count: u32,
-    /// The candidate of the last one.
-    pub by: Option<Box<str>>,
-    /// When the last one was read and written.
-    pub received: Receipt,
-}
 
 /// A candidate.
 #[derive(Clone, Debug, Eq, PartialEq)]
