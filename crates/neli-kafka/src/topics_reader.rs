@@ -19,6 +19,7 @@ use rdkafka::ClientConfig;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::message::Message;
+use rdkafka::metadata::MetadataTopic;
 use rdkafka::topic_partition_list::Offset;
 use tokio::sync::mpsc::Sender;
 
@@ -377,30 +378,22 @@ impl Shared {
     fn topics(&self, known: &BTreeSet<Box<str>>, limit: Duration) -> Result<(Topics, Time), RDKafkaErrorCode> {
         let consumer = self.consumer.consumer();
         let metadata = consumer.fetch_metadata(None, limit).map_err(|error| code_of(&error))?;
-        let meant: Vec<_> = metadata.topics().iter().filter(|topic| (self.is_meant)(topic.name())).collect();
-        let mut names: Vec<&str> = meant.iter().map(|topic| topic.name()).collect();
-        let listed: BTreeSet<&str> = names.iter().copied().collect();
-        let unlisted: Vec<&str> = known.iter().map(|name| &**name).filter(|name| !listed.contains(name)).collect();
-        names.extend(&unlisted);
-        let mut descriptions = self.describe(&names, metadata.orig_broker_id(), limit)?;
+        let meant = metadata.topics().iter().filter(|topic| (self.is_meant)(topic.name()));
+        let mut listed: BTreeMap<&str, Option<_>> = known.iter().map(|name| (&**name, None)).collect();
+        listed.extend(meant.map(|topic| (topic.name(), Some(topic))));
+        let names: Vec<&str> = listed.keys().copied().collect();
+        let descriptions = self.describe(&names, metadata.orig_broker_id(), limit)?;
         let (mut topics, mut led) = (BTreeMap::new(), ByBroker::<Partition>::new());
-        for (name, description) in unlisted.into_iter().zip(descriptions.split_off(meant.len())) {
-            if description.map_err(ErrorClass::from) == Err(ErrorClass::TopicForbidden) {
-                let logs = Err(may_not_describe(name).into());
-                topics.insert(name.into(), LogsAnswer { identity: TopicIdentity::Unnamed, logs });
-            }
-        }
-        for (topic, description) in meant.iter().zip(descriptions) {
-            let name: Box<str> = topic.name().into();
-            let error = topic.error().map(RDKafkaErrorCode::from).or(description.err());
-            let class = error.map(ErrorClass::from);
+        for ((name, topic), description) in listed.into_iter().zip(descriptions) {
+            let name: Box<str> = name.into();
+            let error = topic.and_then(MetadataTopic::error).map(RDKafkaErrorCode::from).or(description.err());
             let may_read = description.ok().and_then(|description| description.rights).is_none_or(|rights| rights.read);
             let identity = description.map_or(TopicIdentity::Unnamed, |description| description.identity);
-            let logs = match class {
-                Some(ErrorClass::UnknownTopic) => continue,
-                Some(ErrorClass::TopicForbidden) => Err(may_not_describe(&name).into()),
-                Some(_) | None if !may_read => Err(may_not_read(&name).into()),
-                Some(_) | None => {
+            let logs = match (error.map(ErrorClass::from), topic) {
+                (Some(ErrorClass::TopicForbidden), _) => Err(may_not_describe(&name).into()),
+                (Some(ErrorClass::UnknownTopic), _) | (_, None) => continue,
+                (_, Some(_)) if !may_read => Err(may_not_read(&name).into()),
+                (_, Some(topic)) => {
                     let mut logs: BTreeMap<i32, LogAnswer> = BTreeMap::new();
                     for partition in topic.partitions() {
                         if partition.leader() < 0 {
