@@ -116,14 +116,11 @@ impl FoundElections {
     ///
     /// There are several, and this says what is to be given.
     pub(in crate::command) fn one(&self, otherwise: &str) -> Result<&ElectionId> {
-        match (self.elections.as_slice(), &self.mapping) {
-            ([one], _) => Ok(one),
-            (all, mapping) => {
-                let group = all.first().map_or("", |election| election.group.as_str());
-                let roles = mapping.as_ref().map(Mapping::roles).unwrap_or_default();
-                Err(anyhow!("{} has the roles {}: {otherwise}", one_line(group), one_line(&roles)))
-            }
+        if let [one] = self.elections.as_slice() {
+            return Ok(one);
         }
+        let roles = self.mapping.as_ref().map(Mapping::roles).unwrap_or_default();
+        Err(anyhow!("{} has the roles {}: {otherwise}", one_line(&self.keys.group), one_line(&roles)))
     }
 
     /// The sentence about one of the elections, which it names if there are several.

@@ -92,12 +92,9 @@ impl Topics {
     pub fn answered(&mut self, at: ReadAt, asked: Time, answer: BTreeMap<Box<str>, LogsAnswer>) {
         self.was_answered = true;
         self.outage = None;
-        let gone: Vec<Box<str>> = self
-            .by_name
-            .iter_mut()
-            .filter_map(|(name, read)| read.is_gone(answer.get(name)).then(|| name.clone()))
-            .collect();
-        for name in gone {
+        let known = self.by_name.iter_mut();
+        let gone = known.filter_map(|(name, read)| read.is_gone(answer.get(name)).then(|| name.clone()));
+        for name in gone.collect::<Vec<Box<str>>>() {
             self.by_name.remove(&name);
             self.stop(name);
         }
