@@ -289,10 +289,7 @@ impl<'a> Leadership<'a> {
 
     /// Whether it is known that nobody leads.
     pub const fn is_vacant(self) -> bool {
-        match self {
-            Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Silent { .. } => true,
-            Self::Led { .. } | Self::Overdue { .. } | Self::Unknown(_) => false,
-        }
+        matches!(self, Self::Forgotten | Self::NeverLed | Self::Released { .. } | Self::Silent { .. })
     }
 
     /// After which time it is another, if no record comes before; `None` if only a record changes it.

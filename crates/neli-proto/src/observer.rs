@@ -426,16 +426,9 @@ impl Observer {
             return None;
         };
         let is_ahead = self.is_of_the_future(leader, at);
-        let silent_after = match self.leadership(at) {
-            Leadership::Overdue { .. } => Some(leader.overdue_after()),
-            Leadership::Silent { .. } => Some(silence(leader.lease)),
-            Leadership::Forgotten
-            | Leadership::Led { .. }
-            | Leadership::NeverLed
-            | Leadership::Released { .. }
-            | Leadership::Unknown(_) => None,
-        };
-        let is_doubtful = silent_after.is_some_and(|after| !self.was_silent_by_brokers_clock(after));
+        let current = self.leadership(at);
+        let silent_after = if current.is_vacant() { silence(leader.lease) } else { leader.overdue_after() };
+        let is_doubtful = current.silent_for().is_some() && !self.was_silent_by_brokers_clock(silent_after);
         (is_ahead || is_doubtful).then(|| leader.two_beats())
     }
 

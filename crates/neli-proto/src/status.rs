@@ -40,11 +40,8 @@ impl Status {
     /// The leader, as far as the records that were read show it. A leader that is silent is shown until another candidate leads; one that
     /// has left the election does not know it any more.
     pub fn leader(&self) -> Option<&Leader> {
-        let is_led = match self.term_state {
-            TermState::Led => true,
-            TermState::Unread => self.last_term.release.is_none(),
-            TermState::Forgotten | TermState::NeverLed | TermState::Released | TermState::Undecided => false,
-        };
+        let is_read_anew = self.term_state == TermState::Unread && self.last_term.release.is_none();
+        let is_led = self.term_state == TermState::Led || is_read_anew;
         self.last_term.leader.as_ref().filter(|_| is_led && self.position != Position::Departed)
     }
 

@@ -24,14 +24,10 @@ enum Told {
 
 impl Told {
     const fn by(leadership: Leadership<'_>) -> Self {
-        match leadership {
-            Leadership::Overdue { .. } => Self::Overdue,
-            Leadership::Silent { .. } => Self::Silent,
-            Leadership::Forgotten
-            | Leadership::Led { .. }
-            | Leadership::NeverLed
-            | Leadership::Released { .. }
-            | Leadership::Unknown(_) => Self::Nothing,
+        match leadership.silent_for() {
+            Some(_) if leadership.is_vacant() => Self::Silent,
+            Some(_) => Self::Overdue,
+            None => Self::Nothing,
         }
     }
 

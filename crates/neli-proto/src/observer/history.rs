@@ -239,12 +239,9 @@ impl History {
 
     /// The time without a leader since the last term, if there is no leader now.
     pub fn open_gap(&self, at: ReadAt) -> Option<Gap> {
-        match self.observer.leadership(at) {
-            Leadership::Overdue { .. } | Leadership::Released { .. } | Leadership::Silent { .. } => {
-                Gap::after(self.terms.last()?, self.observer.broker_now(at))
-            }
-            Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed | Leadership::Unknown(_) => None,
-        }
+        let current = self.observer.leadership(at);
+        let is_unled = current.silent_for().is_some() || matches!(current, Leadership::Released { .. });
+        Gap::after(self.terms.last()?, self.observer.broker_now(at)).filter(|_| is_unled)
     }
 
     /// The findings so far, but for those about records that were appended before `from_ms`, in milliseconds since 1970.
@@ -398,13 +395,12 @@ impl PastTerm {
     /// if its job was alive then; otherwise up to its last record, after which it may have died at once.
     pub fn led_until_ms(&self) -> Option<u64> {
         let over_ms = self.lease_over_ms()?;
-        match &self.end {
-            TermEnd::Overlapped { .. } => Some(over_ms),
-            TermEnd::Released { released_ms, how } if how.late.is_some() || *released_ms == Some(over_ms) => {
-                Some(over_ms)
-            }
-            TermEnd::Open | TermEnd::Released { .. } | TermEnd::Silent | TermEnd::Unknown => self.last_record_ms,
-        }
+        let is_known = match &self.end {
+            TermEnd::Overlapped { .. } => true,
+            TermEnd::Released { released_ms, how } => how.late.is_some() || *released_ms == Some(over_ms),
+            TermEnd::Open | TermEnd::Silent | TermEnd::Unknown => false,
+        };
+        if is_known { Some(over_ms) } else { self.last_record_ms }
     }
 
     /// The leader's name, or its member id if it had no name.
