@@ -286,17 +286,13 @@ impl Topics {
 
     /// Who leads an election of this topic; unknown until the topic was read, and while Kafka does not answer or it can't be read.
     pub fn leadership<'a>(&self, at: ReadAt, read: &ReadTopic, found: &'a Election) -> Leadership<'a> {
-        let is_answered = self.is_answered(read, found.place());
-        let current = match (read.is_live(), is_answered) {
-            (false, _) => Leadership::Unknown(Unknown::Reading),
-            (true, true) => found.leadership(at),
-            (true, false) => found.observer().leadership(at),
+        let current = match (read.is_live(), self.is_answered(read, found.place())) {
+            (true, true) => return found.leadership(at),
+            (false, true) => return Leadership::Unknown(Unknown::Reading),
+            (true, false) => found.observer().leadership(at).unanswered(),
+            (false, false) => Leadership::Unknown(Unknown::NoAnswer),
         };
-        let current = if is_answered { current } else { current.unanswered() };
-        if !is_answered && self.outage.is_none() && current.is_unknown() {
-            return Leadership::Unknown(Unknown::Unreadable);
-        }
-        current
+        if self.outage.is_none() && current.is_unknown() { Leadership::Unknown(Unknown::Unreadable) } else { current }
     }
 
     fn is_answered(&self, read: &ReadTopic, place: &Place) -> bool {
