@@ -23,7 +23,7 @@ use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, NewTopic, Variation, describe_topic, topic_identity};
 use crate::partition_consumer::PartitionConsumer;
-use crate::questions::{AnswerLimit, LOOK_AGAIN, RETRY};
+use crate::questions::{AnswerLimit, LOOK_AGAIN, REPLACED_AFTER, RETRY};
 use crate::reading::{IfMissing, Source, offset_in};
 use crate::threads;
 use crate::topic::{self, Presence, TopicError};
@@ -155,7 +155,7 @@ impl Thread {
     fn read_to_end(&mut self) -> Result<(), String> {
         let mut limit = AnswerLimit::OF_READER;
         let begun = clock::now();
-        let mut consumer = None;
+        let (mut consumer, mut made) = (None, begun);
         while !self.is_over() {
             let connected = consumer.take().map_or_else(|| self.connect(), Ok);
             let id = self.id.get();
@@ -186,6 +186,10 @@ impl Thread {
                 Err(TopicError::Transient(error)) => {
                     self.report_trouble(&error.text);
                     thread::park_timeout(RETRY);
+                    let now = clock::now();
+                    if now.since(made) >= REPLACED_AFTER {
+                        (consumer, made) = (None, now);
+                    }
                 }
             }
         }

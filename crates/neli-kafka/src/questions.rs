@@ -31,6 +31,9 @@ pub(super) const RETRY: Duration = Duration::from_millis(200);
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// The longest time limit, unless the caller sets a shorter one.
 pub(super) const LONGEST: Duration = Duration::from_secs(16);
+/// A client that has had no answer for this long is replaced, and again after each such time: librdkafka reads certificates and authorities only when
+/// a client is made, and those of the old one may be accepted no longer, though the files have new ones.
+pub(super) const REPLACED_AFTER: Duration = Duration::from_secs(60);
 /// The limit is multiplied by this after a question without an answer.
 const GROWTH: u32 = 4;
 /// The limit after an answer is the time that the answer took, multiplied by this.

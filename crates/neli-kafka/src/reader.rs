@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
-use std::{io, mem, thread};
+use std::{io, thread};
 
 use neli_proto::kafka::Event;
 use neli_proto::time::Time;
@@ -25,7 +25,7 @@ use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, topic_identity};
 use crate::questions::{Answer, AnswerLimit, LOOK_AGAIN, Question, RETRY};
-use crate::reading::{IfMissing, Order, Reading, Source};
+use crate::reading::{IfMissing, Order, Reading, Source, WARN_AGAIN};
 use crate::text::{reason, without_thread};
 use crate::threads::{self, STARTED_AGAIN_AFTER};
 use crate::topic::{self, Found, Presence, TopicError};
@@ -55,7 +55,7 @@ impl Reader {
         let stopped = Arc::new(AtomicBool::new(false));
         let (sender, ended) = (orders.clone(), Arc::clone(&stopped));
         let run = move || {
-            let mut is_told = false;
+            let mut told_at: Option<Time> = None;
             while !ended.load(Ordering::Relaxed) && !events.is_closed() {
                 let made = Reading::new(source.clone(), reading, events.clone(), sender.clone(), Arc::clone(&ended));
                 let warning = match made.map(|reading| Asker::run(reading, &received)) {
@@ -72,7 +72,9 @@ impl Reader {
                         return drop(events.blocking_send(refused.into()));
                     }
                 };
-                if !mem::replace(&mut is_told, true) {
+                let now = clock::now();
+                if told_at.is_none_or(|at| now >= at + WARN_AGAIN) {
+                    told_at = Some(now);
                     let _ = events.blocking_send(SessionEvent::Warning(warning).into());
                 }
                 thread::park_timeout(STARTED_AGAIN_AFTER);

@@ -65,7 +65,7 @@ pub enum IfMissing {
 pub(super) const OTHER_ADDRESSES: Duration = Duration::from_secs(1);
 
 /// The time between two warnings of one text that may occur many times a second.
-const WARN_AGAIN: Duration = Duration::from_secs(30);
+pub(super) const WARN_AGAIN: Duration = Duration::from_secs(30);
 
 /// An order to the asker.
 #[derive(Debug, Eq, PartialEq)]

@@ -23,6 +23,7 @@ use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
 use crate::facts::{FactsReader, FactsSettings, FactsTopic};
 use crate::group::Member;
 use crate::producer::Producer;
+use crate::questions::REPLACED_AFTER;
 use crate::reading::Source;
 use crate::text::{ClientError, reason};
 use crate::threads::news_of_lack;
@@ -36,10 +37,6 @@ mod router;
 const EVENTS_WAITING: usize = 1024;
 /// How many of them one call of [`Session::poll`] takes.
 const READ_AT_ONCE: usize = 64;
-/// A client that has had no answer for this long is replaced, and again after each such time: librdkafka reads certificates and authorities only when
-/// a client is made, and those of the old one may be accepted no longer, though the files have new ones.
-const REPLACED_AFTER: Duration = Duration::from_secs(60);
-
 /// One producer, one reader and one member of the group for all elections of a process.
 pub struct Session {
     /// A record that was not acknowledged is given up this long after it was sent.
@@ -276,7 +273,7 @@ impl Session {
         let is_over = |since: &mut Time| now >= *since + REPLACED_AFTER;
         if self.down_since.take_if(is_over).is_some() {
             self.down_since = Some(now);
-            self.router.renew_live(now);
+            self.router.renew_all(now);
             self.follow_router();
         }
         if self.unidentified_since.take_if(is_over).is_some() {

@@ -87,7 +87,7 @@ impl State {
         all.dedup_by(|next, known| {
             let (one, other) = (next.found.place(), known.found.place());
             let is_moved = (next.topic, &one.group, &one.role) == (known.topic, &other.group, &other.role);
-            if is_moved && !known.current.is_led() {
+            if is_moved && known.current.may_lead().is_none() {
                 std::mem::swap(next, known);
             }
             is_moved

@@ -140,7 +140,7 @@ impl Router {
             Some(progress) if progress.stage == Stage::Asking => self.join(role, live),
             Some(progress) => {
                 if progress.is_stuck(now) {
-                    self.renew_live(now);
+                    self.renew(now, live);
                 }
                 let asking = self.progress.iter().find(|((reading, of), progress)| {
                     *of == partition && Some(*reading) != self.live && !progress.is_answered
@@ -312,7 +312,7 @@ impl Router {
                 let known_end = progress.known_end;
                 *progress = Progress { stage: Stage::Reading, position, known_end, ..Progress::asking(now) };
                 if self.live_is_outdated {
-                    self.renew_live(now);
+                    self.renew(now, live);
                 } else {
                     self.order(live, Order::ReadFrom { partition, offset: position });
                 }
@@ -514,25 +514,35 @@ impl Router {
         }
     }
 
-    /// Replaces the client of the live reading, if there is one, by another one that continues at the same offsets: it is stuck or outdated, or
-    /// no broker answers it. The elections that follow it notice nothing. The new client gets as much time as the old one before it counts as
-    /// stuck too.
-    pub(crate) fn renew_live(&mut self, now: Time) {
-        let Some(before) = self.live else { return };
+    /// Replaces the client of each reading in progress, because no broker answers.
+    pub(crate) fn renew_all(&mut self, now: Time) {
+        let readings: Vec<u32> = self.readings().collect();
+        for reading in readings {
+            self.renew(now, reading);
+        }
+    }
+
+    /// Replaces the client of a reading in progress, which is stuck or outdated, by another one that continues at the same offsets. The elections
+    /// that follow it notice nothing. The new client gets as much time as the old one before it counts as stuck too.
+    fn renew(&mut self, now: Time, before: u32) {
         self.readings += 1;
-        let live = self.readings;
-        (self.live, self.live_is_outdated) = (Some(live), false);
+        let after = self.readings;
+        if let Some(begun) = self.extra.remove(&before) {
+            self.extra.insert(after, begun);
+        } else {
+            (self.live, self.live_is_outdated) = (Some(after), false);
+        }
         let partitions: Vec<i32> = self.partitions_of(before).map(|(partition, _)| partition).collect();
         for partition in partitions {
             let Some(mut progress) = self.progress.remove(&(before, partition)) else { continue };
             progress.handed_over_at = now;
             if progress.stage == Stage::Reading {
-                self.order(live, Order::ReadFrom { partition, offset: progress.position });
+                self.order(after, Order::ReadFrom { partition, offset: progress.position });
             }
-            self.progress.insert((live, partition), progress);
+            self.progress.insert((after, partition), progress);
         }
         let followers = self.places.iter_mut().filter(|place| place.reading == Some(before));
-        followers.for_each(|place| place.reading = Some(live));
+        followers.for_each(|place| place.reading = Some(after));
     }
 
     /// If an extra reading has come as far as the live one, the elections that follow it follow the live one from now on.

@@ -212,6 +212,21 @@ fn a_hello_of_any_candidate_is_reported_to_the_process() {
     assert_eq!(fixture.0.take_passed(1), Some(Event::Passed { first: 10, last: 10 }));
 }
 
+/// No broker has answered for long: also the readings that have not come to anything get new clients, and go on as they were.
+#[test]
+fn each_reading_gets_a_new_client() {
+    let mut fixture = Fixture::reading(2, 2);
+    fixture.0.read_anew(NOW, 0);
+    fixture.0.read_anew(NOW, 1);
+    assert_eq!(fixture.wanted(), ["start 2 of 0", "start 3 of 1"]);
+    fixture.0.renew_all(NOW);
+    let starts = ["start 4", "start 5 of 0", "start 6 of 1", "read 4 0 from 10", "read 4 1 from 10"];
+    assert_eq!(fixture.wanted(), [&["close 1", "close 2", "close 3"], &starts[..]].concat());
+    fixture.ends(5, 0, 12);
+    fixture.0.read_from(NOW, 0, 10);
+    assert_eq!(fixture.wanted(), ["read 5 0 from 10"]);
+}
+
 /// The elections find that the history was cut, each by itself. The log may be longer than the old one by then.
 #[test]
 fn a_partition_that_all_read_anew_after_a_cut_is_read_on_from_where_the_first_has_caught_up() {
