@@ -27,7 +27,7 @@ use crate::guard::deadline_thread::DeadlineThread;
 use crate::guard::job::Job;
 use crate::guard::lease::{self, Lease};
 use crate::guard::message::GuardConfig;
-use crate::process::attributes::{self, EarlierAttributes, OomScore, Scheduling};
+use crate::process::attributes::{self, EarlierAttributes, Scheduling};
 use crate::process::cgroup::Cgroup;
 use crate::process::memory_files::{self, ReleaseQueue};
 use crate::process::reap::reap;
@@ -145,7 +145,7 @@ impl GuardLoop {
             scheduling: raise_priority(guard_config.scheduling),
             open_files: guard_config.open_files,
             // At a memory limit the kernel would otherwise kill the guard instead of the job that has reached the limit.
-            oom_score: OomScore::exempt_this_process(),
+            oom_score: attributes::exempt_from_lack_of_memory(),
             mark: guard_config.mark,
         };
         // If no thread can be started, this one is not watched.

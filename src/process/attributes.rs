@@ -27,7 +27,7 @@ pub(crate) struct EarlierAttributes {
     /// The soft limit of open files.
     pub(crate) open_files: Option<u64>,
     /// The score by which the kernel chooses processes to kill at a lack of memory.
-    pub(crate) oom_score: Option<OomScore>,
+    pub(crate) oom_score: Option<[u8; OOM_SCORE_LENGTH]>,
     /// The mark, which its parent does not have.
     pub(crate) mark: Option<Mark>,
 }
@@ -39,8 +39,11 @@ impl EarlierAttributes {
     ///
     /// The scheduling can't be changed. Lowering it is always allowed.
     pub(crate) fn restore(self) -> io::Result<()> {
-        if let Some(oom_score) = self.oom_score {
-            oom_score.restore();
+        // If there is no /proc any more, the score stays unchanged, and the process continues.
+        if let Some(score) = self.oom_score
+            && let Ok(file) = fcntl::open(OOM_SCORE, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty())
+        {
+            let _ = unistd::write(file, &score);
         }
         // A lower limit is always allowed.
         let _ = self.open_files.map(limits::lower_open_files);
@@ -50,41 +53,19 @@ impl EarlierAttributes {
     }
 }
 
-/// The value of a process that the kernel never kills for this reason.
-const EXEMPT: &str = "-1000";
+/// The file with the score by which the kernel chooses processes to kill at a lack of memory.
+const OOM_SCORE: &str = "/proc/self/oom_score_adj";
 
-/// The score by which the kernel chooses processes to kill at a lack of memory: a value of `/proc/PID/oom_score_adj`, as the kernel shows it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OomScore {
-    text: [u8; Self::LONGEST],
-    length: usize,
-}
+/// The length of `-1000` with a newline.
+const OOM_SCORE_LENGTH: usize = 6;
 
-impl OomScore {
-    /// The length of `-1000` with a newline.
-    const LONGEST: usize = 6;
-
-    /// Exempts this process and its later children from being killed at a lack of memory, if that is allowed (`CAP_SYS_RESOURCE`).
-    /// Returns the earlier value, for children that must not be exempt.
-    pub(crate) fn exempt_this_process() -> Option<Self> {
-        let earlier = Self::of(&fs::read_to_string("/proc/self/oom_score_adj").ok()?)?;
-        fs::write("/proc/self/oom_score_adj", EXEMPT).is_ok().then_some(earlier)
-    }
-
-    fn of(shown: &str) -> Option<Self> {
-        let mut text = [0; Self::LONGEST];
-        text.get_mut(..shown.len())?.copy_from_slice(shown.as_bytes());
-        Some(Self { text, length: shown.len() })
-    }
-
-    /// Sets this value for this process. May be called between fork and exec: it allocates nothing.
-    pub(crate) fn restore(self) {
-        let flags = OFlag::O_WRONLY | OFlag::O_CLOEXEC;
-        // If there is no /proc any more, the value stays unchanged, and the process continues.
-        if let Ok(file) = fcntl::open(c"/proc/self/oom_score_adj", flags, Mode::empty()) {
-            let _ = unistd::write(file, &self.text[..self.length]);
-        }
-    }
+/// Exempts this process and its later children from being killed at a lack of memory, if that is allowed (`CAP_SYS_RESOURCE`). Returns the
+/// earlier score, for children that must not be exempt: as the kernel shows it, and then spaces, which it ignores.
+pub(crate) fn exempt_from_lack_of_memory() -> Option<[u8; OOM_SCORE_LENGTH]> {
+    let shown = fs::read(OOM_SCORE).ok()?;
+    let mut earlier = [b' '; OOM_SCORE_LENGTH];
+    earlier.get_mut(..shown.len())?.copy_from_slice(&shown);
+    fs::write(OOM_SCORE, "-1000").is_ok().then_some(earlier)
 }
 
 /// The highest mark: 32-bit kernels take the highest numbers for no limit.
@@ -253,15 +234,6 @@ impl Scheduling {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_value_of_the_kernel_is_kept_unchanged() {
-        for shown in ["0\n", "-1000\n", "1000\n"] {
-            let score = OomScore::of(shown).unwrap();
-            assert_eq!(&score.text[..score.length], shown.as_bytes());
-        }
-        assert!(OomScore::of("-10000\n").is_none());
-    }
 
     #[test]
     fn two_marks_differ_and_are_limits_that_this_process_may_set() {
