@@ -86,9 +86,9 @@ impl GuardHandle {
         let optional = [guard_config.supervisor_pidfd, cgroup].into_iter().flatten();
         let descriptors: Vec<RawFd> =
             [socket, file.as_raw_fd()].into_iter().chain(optional).chain(release_queue).collect();
-        let arguments = ["neli-run".into(), GUARD.into(), file.as_raw_fd().to_string().into()];
+        let arguments: [OsString; 3] = ["neli-run".into(), GUARD.into(), file.as_raw_fd().to_string().into()];
         let pending = spawn(&SpawnSpec {
-            image: &Image::at(program, arguments.into(), own_environment())?,
+            image: &Image::at([program.to_owned()], arguments, own_environment())?,
             environment: &[],
             descriptors: &descriptors,
             ignored: SignalSet::EMPTY,

@@ -138,14 +138,16 @@ impl ReleaseQueue {
 pub struct Deliverer {
     requests: Flock<File>,
     appended: File,
-    /// The offset of the next request to read; unknown before the first read.
-    offset: Option<u64>,
+    /// The offset of the next request to read.
+    offset: u64,
 }
 
 impl Deliverer {
     fn of(requests: File, appended: File) -> Option<Self> {
         let requests = Flock::lock(requests, FlockArg::LockExclusiveNonblock).ok()?;
-        Some(Self { requests, appended, offset: None })
+        let mut delivered = [0; size_of::<u64>()];
+        requests.read_exact_at(&mut delivered, 0).ok()?;
+        Some(Self { requests, appended, offset: u64::from_le_bytes(delivered) })
     }
 
     /// The queue with the descriptors in these arguments. `None` if they are not those of a queue (a user has typed them), or if another
@@ -178,9 +180,8 @@ impl Deliverer {
     ///
     /// The file can't be read.
     pub(crate) fn read<T: DeserializeOwned>(&mut self) -> io::Result<Vec<T>> {
-        let offset = self.offset()?;
-        let text = complete_lines(&self.requests, offset)?;
-        self.offset = Some(offset + text.len() as u64);
+        let text = complete_lines(&self.requests, self.offset)?;
+        self.offset += text.len() as u64;
         Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
@@ -197,22 +198,12 @@ impl Deliverer {
     ///
     /// The file can't be written, or the lock can't be given up.
     pub(crate) fn finish(self) -> io::Result<Option<Self>> {
-        let offset = self.offset()?;
-        let Self { requests, appended, .. } = self;
+        let Self { requests, appended, offset } = self;
         requests.write_all_at(&offset.to_le_bytes(), 0)?;
         let requests = requests.unlock().map_err(|(_, errno)| errno)?;
         // A process that is still writing its line tries to get the lock afterwards.
         let has_more = !complete_lines(&requests, offset)?.is_empty();
         Ok(if has_more { Self::of(requests, appended) } else { None })
-    }
-
-    fn offset(&self) -> io::Result<u64> {
-        if let Some(offset) = self.offset {
-            return Ok(offset);
-        }
-        let mut delivered = [0; size_of::<u64>()];
-        self.requests.read_exact_at(&mut delivered, 0)?;
-        Ok(u64::from_le_bytes(delivered))
     }
 }
 

@@ -252,11 +252,7 @@ impl Image {
     pub(crate) fn found_by_path(command: &[OsString], environment: &[(OsString, OsString)]) -> io::Result<Self> {
         let name = command.first().ok_or(io::ErrorKind::InvalidInput)?;
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-        Ok(Self {
-            paths: c_strings(candidates(name, path).map(PathBuf::into_os_string))?,
-            arguments: c_strings(command.iter().cloned())?,
-            environment: c_strings(environment.iter().map(|(name, value)| assignment(name, value)))?,
-        })
+        Self::at(candidates(name, path), command.iter().cloned(), environment.iter().cloned())
     }
 
     /// `line` as a command line of the shell.
@@ -269,20 +265,20 @@ impl Image {
         Self::found_by_path(&command, environment)
     }
 
-    /// The program at `path`, with this environment.
+    /// The program at the first of `paths` that can be executed, with this environment.
     ///
     /// # Errors
     ///
     /// A string contains a NUL (`InvalidInput`).
     pub(crate) fn at(
-        path: &Path,
-        arguments: Vec<OsString>,
+        paths: impl IntoIterator<Item = PathBuf>,
+        arguments: impl IntoIterator<Item = OsString>,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> io::Result<Self> {
         Ok(Self {
-            paths: c_strings([path.as_os_str().to_owned()])?,
+            paths: c_strings(paths.into_iter().map(PathBuf::into_os_string))?,
             arguments: c_strings(arguments)?,
-            environment: c_strings(environment.into_iter().map(|(name, value)| assignment(&name, &value)))?,
+            environment: c_strings(environment.into_iter().map(|(name, value)| assignment(name, &value)))?,
         })
     }
 }
@@ -300,11 +296,10 @@ pub(crate) fn is_searched(name: &OsStr) -> bool {
     !name.as_bytes().contains(&b'/')
 }
 
-fn assignment(name: &OsStr, value: &OsStr) -> OsString {
-    let mut text = name.to_owned();
-    text.push("=");
-    text.push(value);
-    text
+fn assignment(mut name: OsString, value: &OsStr) -> OsString {
+    name.push("=");
+    name.push(value);
+    name
 }
 
 fn c_strings(texts: impl IntoIterator<Item = OsString>) -> io::Result<Vec<CString>> {

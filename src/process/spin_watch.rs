@@ -38,14 +38,8 @@ const READ_YIELDS_FOR: u32 = 5;
 const STACK: usize = 16 * 1024;
 
 thread_local! {
-    /// The watch of this thread.
-    static WATCH: OnceCell<SpinWatch> = const { OnceCell::new() };
-}
-
-/// The watch over one thread.
-struct SpinWatch {
-    calls: Arc<Calls>,
-    watcher: Thread,
+    /// The calls of this thread, and the thread that watches it.
+    static WATCH: OnceCell<(Arc<Calls>, Thread)> = const { OnceCell::new() };
 }
 
 /// The calls of the watched thread.
@@ -76,7 +70,7 @@ pub(crate) fn watch_this_thread() -> io::Result<()> {
     let (thread, calls) = (unistd::gettid(), Arc::new(Calls::default()));
     let counted = Arc::clone(&calls);
     let watcher = spawn_above(scheduling, STACK, || (), move |()| watch(thread, scheduling, &counted))?;
-    WATCH.with(|watch| drop(watch.set(SpinWatch { calls, watcher })));
+    WATCH.with(|watch| drop(watch.set((calls, watcher))));
     Ok(())
 }
 
@@ -118,7 +112,7 @@ pub(crate) fn watched_wait<T>(wait: impl FnOnce() -> T) -> T {
 
 fn call<T>(is_wait: bool, call: impl FnOnce() -> T) -> T {
     WATCH.with(|watch| {
-        let Some(SpinWatch { calls, watcher }) = watch.get() else { return call() };
+        let Some((calls, watcher)) = watch.get() else { return call() };
         calls.is_wait.store(is_wait, Ordering::Relaxed);
         calls.count.fetch_add(1, Ordering::Release);
         watcher.unpark();

@@ -3,17 +3,15 @@
 //! It is opened for each use, because an open descriptor would keep the terminal from being closed. The calling process must block or
 //! ignore SIGTTOU. Other modules decide when the foreground is handed over and taken back.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use neli_proto::job::Foreground;
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
+use nix::fcntl::{self, OFlag};
 use nix::sys::resource::{self, Resource};
 use nix::sys::signal::{self, SigSet, Signal};
-use nix::sys::stat::{self, SFlag};
+use nix::sys::stat::{self, Mode, SFlag};
 use nix::sys::termios::{self, SetArg, Termios};
 use nix::unistd::{self, Pid};
 
@@ -54,14 +52,11 @@ impl Terminal {
 
     /// The group that has the foreground.
     pub(crate) fn foreground(&self) -> Foreground {
-        match open().and_then(|terminal| self.owner(terminal.as_fd())) {
-            Ok(owner) => owner,
-            Err(_) => Foreground::Elsewhere,
-        }
+        open().and_then(|terminal| self.owner(terminal.as_fd())).unwrap_or(Foreground::Elsewhere)
     }
 
     /// If `neli-run` has the foreground and may hand it over: saves the modes, and returns the terminal.
-    pub(crate) fn about_to_hand_on(&mut self) -> Option<File> {
+    pub(crate) fn about_to_hand_on(&mut self) -> Option<OwnedFd> {
         let terminal = open().ok()?;
         if self.owner(terminal.as_fd()).ok()? != Foreground::NeliRun {
             return None;
@@ -114,10 +109,9 @@ fn is_empty(group: Pid) -> bool {
     signal::killpg(group, None) == Err(Errno::ESRCH)
 }
 
-fn open() -> nix::Result<File> {
-    let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
-    let opened = File::options().read(true).write(true).custom_flags(flags.bits()).open("/dev/tty");
-    opened.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+fn open() -> nix::Result<OwnedFd> {
+    let flags = OFlag::O_RDWR | OFlag::O_NOCTTY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    fcntl::open("/dev/tty", flags, Mode::empty())
 }
 
 /// Whether this process has a terminal that it can open.

@@ -21,7 +21,6 @@ use neli_kafka::clock;
 use neli_proto::guard::{Named, SeenChild, has_tree_ended};
 use neli_proto::time::Time;
 use nix::libc::SIGKILL;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::resource::{self, Resource};
 use nix::unistd::Pid;
 
@@ -311,28 +310,18 @@ impl Pidfds {
 
     /// Closes those that have ended: their pids may be reused.
     fn remove_ended(&self) {
-        let mut ended = self.ended().into_iter();
-        self.held_mut().retain(|_| !ended.next().unwrap_or_default());
+        self.held_mut().retain(|(_, process)| !system::tells_end(process.as_fd()));
     }
 
     /// Those of which their descriptors do not tell that they have ended. None of them was waited for, so no pid is reused.
     fn not_ended(&self) -> Vec<Pid> {
-        let ended = self.ended();
-        self.held().iter().zip(ended).filter(|(_, ended)| !ended).map(|((pid, _), _)| *pid).collect()
+        let held = self.held();
+        held.iter().filter(|(_, process)| !system::tells_end(process.as_fd())).map(|(pid, _)| *pid).collect()
     }
 
     /// One of them that is alive, if any is. If it is traced, it may have ended.
     fn living(&self) -> Option<Pid> {
         self.held().iter().find(|(_, process)| !system::tells_end(process.as_fd())).map(|(pid, _)| *pid)
-    }
-
-    /// Whether each has ended.
-    fn ended(&self) -> Vec<bool> {
-        let held = self.held();
-        let mut ends: Vec<PollFd<'_>> =
-            held.iter().map(|(_, process)| PollFd::new(process.as_fd(), PollFlags::POLLIN)).collect();
-        let is_any = poll(&mut ends, PollTimeout::ZERO).is_ok_and(|ended| ended > 0);
-        ends.iter().map(|end| is_any && end.any().unwrap_or_default()).collect()
     }
 
     /// Sends SIGKILL to each, and calls `then` for each that got it.
