@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use neli_kafka::clock::{self, Alarm};
 use neli_kafka::embedded::BrokerDirectory;
-use neli_proto::guard::{Answer, Answers, CommandKind, Event, Grant, Guard, Remains};
+use neli_proto::guard::{Action, Answer, Answers, CommandKind, Event, Guard, Remains};
 use neli_proto::job::JobStatus;
 use neli_proto::time::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -48,15 +48,6 @@ const BACK_OFF_MS: u8 = 5;
 
 /// How often to check whether the supervisor is dead, once its end of the socket is closed.
 const LOOK_FOR_DEATH: Duration = Duration::from_millis(20);
-
-/// How the guard's process ends.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Ending {
-    /// Nothing is left to do.
-    Done,
-    /// It becomes the program that releases the term in the supervisor's place.
-    Release(Grant, Option<Duration>),
-}
 
 /// The guard's process.
 #[derive(Debug)]
@@ -107,8 +98,8 @@ pub(super) struct GuardLoop {
     pub(super) run_cgroup: Option<OwnedFd>,
     runs: u64,
     pub(super) release_queue: ReleaseQueue,
-    /// The guard's decision to end, if it was made.
-    pub(super) ending: Option<Ending>,
+    /// The guard's last action, once it has decided to end.
+    pub(super) ending: Option<Action>,
     /// With `--embedded` no new broker begins while this process holds it. The program that releases has it no more.
     _broker_lock: Option<File>,
 }
@@ -219,8 +210,8 @@ impl GuardLoop {
             self.flush();
             match self.ending {
                 None => {}
-                Some(Ending::Done) => return Ok(()),
-                Some(Ending::Release(grant, late)) => return self.release(grant, late),
+                Some(Action::Release { grant, late }) => return self.release(grant, late),
+                Some(_) => return Ok(()),
             }
         }
     }

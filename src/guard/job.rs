@@ -5,7 +5,6 @@ use std::process::ExitStatus;
 
 use neli_proto::guard::{Event, Step, Target};
 use nix::errno::Errno;
-use nix::libc::SIGKILL;
 use nix::unistd::Pid;
 
 use crate::process::spawn::{PendingChild, Progress};
@@ -74,12 +73,5 @@ impl Job {
             // The process may have left its own group.
             Target::Group => system::signal_group(self.pid, signal).or_else(|_| system::signal(self.pid, signal)),
         };
-    }
-
-    /// Sends SIGKILL to the main process's group.
-    pub(super) fn kill_group(&self) {
-        if self.has_main {
-            let _ = system::signal_group(self.pid, SIGKILL);
-        }
     }
 }

@@ -12,14 +12,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use neli_kafka::clock;
-use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, KillMethod, Named, Step};
+use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, KillMethod, Named, Step, Target};
 use neli_proto::job::{CommandEnd, JobStatus};
 use neli_proto::time::{Time, millis_rounded_up};
-use nix::libc::{self, SIGCONT};
+use nix::libc::{self, SIGCONT, SIGKILL};
 use nix::unistd::{self, Pid};
 
 use crate::config::job_variables::{self, ATTEMPT, EPOCH, EVENT, LEASE_FD, WHY};
-use crate::guard::guard_loop::{Ending, GuardLoop};
+use crate::guard::guard_loop::GuardLoop;
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
 use crate::guard::message::ReleaseRequest;
@@ -54,7 +54,7 @@ impl GuardLoop {
                     self.answers.put(Answer::Stuck { pids }, None);
                 }
                 Action::BeginAnew => self.begin_anew(),
-                Action::End => self.ending = Some(Ending::Done),
+                Action::End | Action::Release { .. } => self.ending = Some(action),
                 Action::HandOn => self.terminal.hand_on(),
                 Action::Kill(methods) => {
                     if methods.contains(&KillMethod::Found) {
@@ -66,9 +66,8 @@ impl GuardLoop {
                     self.guard.handle(clock::now(), Event::Killed(seen));
                 }
                 Action::KillCommand(kind) => self.commands.kill(|running| *running == kind),
-                Action::KillMainGroup => self.job.iter().for_each(Job::kill_group),
+                Action::KillMainGroup => self.job.iter().for_each(|job| job.signal(SIGKILL, Target::Group)),
                 Action::Learn { until } => self.learn(until),
-                Action::Release { grant, late } => self.ending = Some(Ending::Release(grant, late)),
                 Action::RemoveCgroup => self.tree.cgroup().iter().for_each(|cgroup| cgroup.remove()),
                 Action::ShowDeadline { term, until } => {
                     if let Some((_, lease)) = self.lease.as_ref().filter(|(of, _)| *of == term) {
