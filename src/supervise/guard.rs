@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::{io, mem};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, clock};
-use neli_proto::guard::{AwaitedGuard, Wait};
+use neli_proto::guard::AwaitedGuard;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::libc;
@@ -32,8 +32,8 @@ impl MainLoop {
         }
         let of_role = &mut self.nodes.roles[role];
         if let Some(awaited) = &mut of_role.awaited_guard {
-            let wait = awaited.put(order);
-            self.follow_wait(role, wait);
+            let answer = awaited.put(order);
+            self.follow_wait(role, answer);
         } else if let Some(job) = &of_role.job {
             job.send(order, None);
         }
@@ -120,9 +120,9 @@ impl MainLoop {
     /// Starts the next guard whose turn it is, if any. It starts only one, so that all other due work comes before the next one.
     pub(super) fn start_next_guard(&mut self) {
         let Some(role) = self.guard_starts.next(clock::now()) else { return };
-        if let Some(awaited) = &self.nodes.roles[role].awaited_guard {
-            let wait = awaited.turn(clock::now());
-            self.follow_wait(role, wait);
+        if let Some(awaited) = &mut self.nodes.roles[role].awaited_guard {
+            let answer = awaited.turn(clock::now());
+            self.follow_wait(role, answer);
         }
         if let Some(awaited) = self.nodes.roles[role].awaited_guard.take() {
             self.start_first_guard(role);
@@ -137,14 +137,10 @@ impl MainLoop {
     }
 
     /// If a term was over before its guard was started, no guard is started. No job of that term has run, because a job needs a guard.
-    fn follow_wait(&mut self, role: usize, wait: Wait) {
-        let answer = match wait {
-            Wait::GoesOn(answer) => answer,
-            Wait::IsOver(answer) => {
-                self.want_no_guard(role);
-                answer
-            }
-        };
+    fn follow_wait(&mut self, role: usize, answer: Option<Answer>) {
+        if self.nodes.roles[role].awaited_guard.as_ref().is_some_and(AwaitedGuard::is_over) {
+            self.want_no_guard(role);
+        }
         if let Some(answer) = answer {
             self.tell(role, node::Event::Guard(answer));
         }

@@ -17,7 +17,7 @@ pub use message::{Action, Answer, CommandKind, Event, Grant, Named, Order, Remai
 pub use obeying::SupervisorLife;
 pub use orders::{Answers, Orders};
 pub use run::RunPhase;
-pub use starts::{AwaitedGuard, GuardStarts, Wait};
+pub use starts::{AwaitedGuard, GuardStarts};
 
 use crate::job::CommandEnd;
 use crate::time::Time;

@@ -8,24 +8,21 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "AwaitedGuardSilent",
         breaks: "A grant that comes while a guard waits to be started is not answered, so the supervisor takes the guard for one that \
                  hangs",
-        edits: &[edit("Wait::GoesOn(‹Some(Answer::Extended { until: grant.until })›)", "None")],
+        edits: &[edit("return ‹Some(Answer::Extended { until: grant.until })›;", "None")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },
     Mutant {
         name: "AwaitedGuardStartedLate",
         breaks: "R4: a guard that has waited is started after its deadline",
-        edits: &[edit("if ‹now >= until› =>", "false")],
+        edits: &[edit("self.is_over = ‹now >= until›;", "false")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },
     Mutant {
         name: "AwaitedJobRunsOn",
         breaks: "R6: a job that is stopped while its guard waits is reported as gone, but the guard is still started with it",
         edits: &[
-            edit(
-                "if self.is_job_ordered => return ‹Wait::IsOver(Some(Answer::Gone))›",
-                "Wait::GoesOn(Some(Answer::Gone))",
-            ),
-            edit("Order::Over { .. } => return ‹Wait::IsOver(None)›,", "Wait::GoesOn(None)"),
+            edit("‹self.is_over = true;› return Some(Answer::Gone);", ""),
+            edit("Order::Over { .. } => ‹self.is_over = true›,", "{}"),
         ],
         noticed_by: &[Model("an_end_before_the_guard_is_started")],
     },

@@ -78,35 +78,30 @@ pub struct AwaitedGuard {
     /// The last grant.
     grant: Option<Grant>,
     is_job_ordered: bool,
-}
-
-/// The consequence for the wait, and the answer to the order, if any.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[must_use]
-pub enum Wait {
-    /// The wait continues.
-    GoesOn(Option<Answer>),
-    /// No guard needs to be started.
-    IsOver(Option<Answer>),
+    is_over: bool,
 }
 
 impl AwaitedGuard {
-    /// Keeps an order.
-    pub fn put(&mut self, order: &Order) -> Wait {
+    /// Keeps an order. Returns the answer to it, if there is one.
+    #[must_use]
+    pub fn put(&mut self, order: &Order) -> Option<Answer> {
         match order {
             Order::Lease(grant) => {
                 if self.grant.replace(*grant).is_none() {
                     self.orders.put(order, None);
                 }
-                return Wait::GoesOn(Some(Answer::Extended { until: grant.until }));
+                return Some(Answer::Extended { until: grant.until });
             }
             Order::Spawn { grant, .. } => {
                 (self.grant, self.is_job_ordered) = (Some(*grant), true);
                 self.orders.put(order, None);
-                return Wait::GoesOn(Some(Answer::Accepted { until: grant.until }));
+                return Some(Answer::Accepted { until: grant.until });
             }
-            Order::Kill | Order::Stop { .. } if self.is_job_ordered => return Wait::IsOver(Some(Answer::Gone)),
-            Order::Over { .. } => return Wait::IsOver(None),
+            Order::Kill | Order::Stop { .. } if self.is_job_ordered => {
+                self.is_over = true;
+                return Some(Answer::Gone);
+            }
+            Order::Over { .. } => self.is_over = true,
             Order::Command { .. }
             | Order::HandOn
             | Order::Kill
@@ -116,7 +111,12 @@ impl AwaitedGuard {
             | Order::TakeBack => {}
         }
         self.orders.put(order, None);
-        Wait::GoesOn(None)
+        None
+    }
+
+    /// Whether the guard need not be started any more.
+    pub const fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Whether no term is held.
@@ -124,12 +124,12 @@ impl AwaitedGuard {
         self.grant.is_none()
     }
 
-    /// The consequence when the guard may start: nothing is started after the guard's deadline.
-    pub fn turn(&self, now: Time) -> Wait {
-        match self.grant {
-            Some(Grant { term, until, .. }) if now >= until => Wait::IsOver(Some(Answer::Fenced { term, end: None })),
-            Some(_) | None => Wait::GoesOn(None),
-        }
+    /// Called when the guard may start: nothing is started after the guard's deadline, which is answered.
+    #[must_use]
+    pub fn turn(&mut self, now: Time) -> Option<Answer> {
+        let Grant { term, until, .. } = self.grant?;
+        self.is_over = now >= until;
+        self.is_over.then_some(Answer::Fenced { term, end: None })
     }
 
     /// The first orders for the started guard, with the present deadline and not that of the original order.
@@ -250,7 +250,8 @@ mod tests_of_awaited {
     fn awaited(orders: &[Order]) -> AwaitedGuard {
         let mut guard = AwaitedGuard::default();
         for order in orders {
-            assert!(matches!(guard.put(order), Wait::GoesOn(_)), "{order:?}");
+            let _ = guard.put(order);
+            assert!(!guard.is_over(), "{order:?}");
         }
         guard
     }
@@ -269,19 +270,21 @@ mod tests_of_awaited {
         let (lease, until) = (|until| Order::Lease(grant(until)), Time::from_nanos);
         let mut guard = AwaitedGuard::default();
         // With `--settle` the first order is a lease.
-        assert_eq!(guard.put(&lease(10)), Wait::GoesOn(Some(Answer::Extended { until: until(10) })));
-        assert_eq!(guard.put(&lease(20)), Wait::GoesOn(Some(Answer::Extended { until: until(20) })));
-        assert_eq!(guard.put(&spawn(20)), Wait::GoesOn(Some(Answer::Accepted { until: until(20) })));
-        assert_eq!(guard.put(&lease(30)), Wait::GoesOn(Some(Answer::Extended { until: until(30) })));
+        assert_eq!(guard.put(&lease(10)), Some(Answer::Extended { until: until(10) }));
+        assert_eq!(guard.put(&lease(20)), Some(Answer::Extended { until: until(20) }));
+        assert_eq!(guard.put(&spawn(20)), Some(Answer::Accepted { until: until(20) }));
+        assert_eq!(guard.put(&lease(30)), Some(Answer::Extended { until: until(30) }));
         assert_eq!(guard.into_orders().collect::<Vec<_>>(), [lease(30), spawn(30)]);
     }
 
     #[test]
     fn a_term_that_ends_before_its_guard_is_started_leaves_nothing() {
         for end in [Order::Kill, STOP] {
-            assert_eq!(awaited(&[spawn(10)]).put(&end), Wait::IsOver(Some(Answer::Gone)));
+            let mut guard = awaited(&[spawn(10)]);
+            assert_eq!((guard.put(&end), guard.is_over()), (Some(Answer::Gone), true));
         }
-        assert_eq!(awaited(&[Order::Lease(grant(10))]).put(&Order::Over { term: 7 }), Wait::IsOver(None));
+        let mut guard = awaited(&[Order::Lease(grant(10))]);
+        assert_eq!((guard.put(&Order::Over { term: 7 }), guard.is_over()), (None, true));
     }
 
     /// There is no end to wait for if no job was ordered.
@@ -293,16 +296,16 @@ mod tests_of_awaited {
 
     #[test]
     fn nothing_is_started_at_its_deadline() {
-        let guard = awaited(&[spawn(10), Order::Lease(grant(20))]);
-        assert_eq!(guard.turn(Time::from_nanos(19)), Wait::GoesOn(None));
+        let mut guard = awaited(&[spawn(10), Order::Lease(grant(20))]);
+        assert_eq!((guard.turn(Time::from_nanos(19)), guard.is_over()), (None, false));
         let fenced = Answer::Fenced { term: 7, end: None };
-        assert_eq!(guard.turn(Time::from_nanos(20)), Wait::IsOver(Some(fenced)));
+        assert_eq!((guard.turn(Time::from_nanos(20)), guard.is_over()), (Some(fenced), true));
     }
 
     #[test]
     fn one_for_which_no_term_is_held_is_idle() {
         assert!(AwaitedGuard::default().is_idle() && awaited(&[Order::Released { term: 5 }]).is_idle());
         assert!(!awaited(&[spawn(10)]).is_idle());
-        assert_eq!(AwaitedGuard::default().turn(Time::from_nanos(u64::MAX)), Wait::GoesOn(None));
+        assert_eq!(AwaitedGuard::default().turn(Time::from_nanos(u64::MAX)), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::mem;
 
-use neli_proto::guard::{Answer, AwaitedGuard, Grant, Order, Wait};
+use neli_proto::guard::{Answer, AwaitedGuard, Grant, Order};
 use neli_proto::time::Time;
 
 use super::{Actions, Machine};
@@ -63,16 +63,16 @@ impl Machine {
             self.need_guard();
         }
         let GuardStart::Waits(guard) = &mut self.guard_start else { return false };
-        let wait = guard.awaited.put(order);
-        self.follow_wait(now, wait, actions);
+        let answer = guard.awaited.put(order);
+        self.follow_wait(now, answer, actions);
         true
     }
 
     /// Starts the guard, unless it is too late.
     pub(crate) fn start_guard(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
-        if let GuardStart::Waits(guard) = &self.guard_start {
-            let wait = guard.awaited.turn(now);
-            self.follow_wait(now, wait, actions);
+        if let GuardStart::Waits(guard) = &mut self.guard_start {
+            let answer = guard.awaited.turn(now);
+            self.follow_wait(now, answer, actions);
         }
         if let GuardStart::Waits(LateGuard { awaited, promised }) = mem::take(&mut self.guard_start) {
             (self.guard_start, self.guard) = (GuardStart::Begun, self.guard.anew());
@@ -98,14 +98,10 @@ impl Machine {
         }
     }
 
-    fn follow_wait(&mut self, now: Time, wait: Wait, actions: &mut Actions) {
-        let answer = match wait {
-            Wait::GoesOn(answer) => answer,
-            Wait::IsOver(answer) => {
-                self.guard_start = GuardStart::Unneeded;
-                answer
-            }
-        };
+    fn follow_wait(&mut self, now: Time, answer: Option<Answer>, actions: &mut Actions) {
+        if matches!(&self.guard_start, GuardStart::Waits(guard) if guard.awaited.is_over()) {
+            self.guard_start = GuardStart::Unneeded;
+        }
         let Some(answer) = answer else { return };
         if let GuardStart::Waits(guard) = &mut self.guard_start
             && let Answer::Accepted { until } | Answer::Extended { until } = answer
