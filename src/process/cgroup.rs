@@ -84,7 +84,7 @@ impl CgroupMaker {
     ///
     /// There is no cgroup v2, or no group may be created. The caller works without one.
     pub fn make(&mut self) -> io::Result<Cgroup> {
-        let parent = of_this_process(Hierarchy::V2).ok_or(io::ErrorKind::NotFound)?;
+        let parent = of_this_process(None).ok_or(io::ErrorKind::NotFound)?;
         let now = clock::now();
         if self.known.as_ref().is_some_and(|(known, at)| *known == parent && now < *at + LOOK_FOR_LEFTOVERS) {
             return Cgroup::made_in(&parent);
@@ -223,31 +223,22 @@ fn path_of(directory: BorrowedFd<'_>) -> io::Result<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))
 }
 
-/// A hierarchy of control groups.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Hierarchy {
-    /// The one of cgroup v1 with this controller.
-    V1(&'static str),
-    /// The one of cgroup v2.
-    V2,
-}
-
-/// The directory of this process's group.
-pub(crate) fn of_this_process(hierarchy: Hierarchy) -> Option<PathBuf> {
+/// The directory of this process's group in the hierarchy of cgroup v1 with this controller; without one, in that of cgroup v2.
+pub(crate) fn of_this_process(controller: Option<&str>) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    found(&mounts, &groups, hierarchy)
+    found(&mounts, &groups, controller)
 }
 
 /// The directory of the group in `groups` (`/proc/PID/cgroup`), below one of `mounts` (`/proc/PID/mountinfo`). On a machine with both
 /// versions, the entry of cgroup v2 has no name.
-fn found(mounts: &str, groups: &str, hierarchy: Hierarchy) -> Option<PathBuf> {
+fn found(mounts: &str, groups: &str, controller: Option<&str>) -> Option<PathBuf> {
     let lists = |list: &str, controller: &str| list.split(',').any(|listed| listed == controller);
     let group = groups.lines().find_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
-        let is_it = match hierarchy {
-            Hierarchy::V1(controller) => lists(controllers, controller),
-            Hierarchy::V2 => line.starts_with("0::"),
+        let is_it = match controller {
+            Some(controller) => lists(controllers, controller),
+            None => line.starts_with("0::"),
         };
         is_it.then_some(group)
     })?;
@@ -257,9 +248,9 @@ fn found(mounts: &str, groups: &str, hierarchy: Hierarchy) -> Option<PathBuf> {
         let (root, at) = (fields.next()?, fields.next()?);
         let mut file_system = file_system.split(' ');
         let (kind, options) = (file_system.next()?, file_system.nth(1).unwrap_or_default());
-        let is_it = match hierarchy {
-            Hierarchy::V1(controller) => kind == "cgroup" && lists(options, controller),
-            Hierarchy::V2 => kind == "cgroup2",
+        let is_it = match controller {
+            Some(controller) => kind == "cgroup" && lists(options, controller),
+            None => kind == "cgroup2",
         };
         let is_plain = !at.contains('\\') && !group.contains("/..");
         if !is_it || !is_plain {
@@ -433,7 +424,7 @@ pub(crate) mod tests {
                           41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
 
     fn found_at(mounts: &str, groups: &str) -> Option<String> {
-        found(mounts, groups, Hierarchy::V2).map(|path| path.to_str().unwrap().to_owned())
+        found(mounts, groups, None).map(|path| path.to_str().unwrap().to_owned())
     }
 
     #[test]
@@ -455,7 +446,7 @@ pub(crate) mod tests {
         let mounts = "33 31 0:30 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
                       34 31 0:31 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset\n";
         let groups = "3:cpuset:/\n2:cpu,cpuacct:/kubepods/pod7\n0::/\n";
-        let found_at = |controller| found(mounts, groups, Hierarchy::V1(controller));
+        let found_at = |controller| found(mounts, groups, Some(controller));
         assert_eq!(found_at("cpu"), Some("/sys/fs/cgroup/cpu,cpuacct/kubepods/pod7".into()));
         assert_eq!(found_at("cpuset"), Some("/sys/fs/cgroup/cpuset/".into()));
         assert_eq!(found_at("memory"), None);

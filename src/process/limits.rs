@@ -14,7 +14,7 @@ use nix::libc::{self, RLIM_INFINITY};
 use nix::sys::mman::{self, MlockAllFlags};
 use nix::sys::resource::{self, Resource};
 
-use crate::process::cgroup::{self, Hierarchy};
+use crate::process::cgroup;
 
 /// The open files of a candidate with one broker (43 measured), and some more.
 const OPEN_FILES: u64 = 64;
@@ -144,8 +144,8 @@ pub(crate) fn try_thread() -> io::Result<()> {
 
 /// The limits on this process's group and on those above it, as far as they are visible here, in the hierarchy of cgroup v2 and in that of v1
 /// with this controller.
-fn of_visible_groups<L>(controller: &'static str, of_group: fn(&Path) -> Option<L>) -> Vec<L> {
-    let groups = [Hierarchy::V2, Hierarchy::V1(controller)].into_iter().filter_map(cgroup::of_this_process);
+fn of_visible_groups<L>(controller: &str, of_group: fn(&Path) -> Option<L>) -> Vec<L> {
+    let groups = [None, Some(controller)].into_iter().filter_map(cgroup::of_this_process);
     groups.flat_map(|group| on_and_above(&group, of_group)).collect()
 }
 
