@@ -83,13 +83,8 @@ impl MainLoop {
         let event = node::Event::Signal { signal, by_terminal };
         // It stops a process without a job. Beside a job it does not stop a role that has none.
         let is_for_jobs = signal == SIGQUIT && self.config.job.stop.signal != Some(SIGQUIT);
-        let passes_on = |role: &usize| is_for_jobs && self.nodes.roles[*role].node.passes_signals_on();
-        let with_job: Vec<usize> = (0..self.nodes.roles.len()).filter(passes_on).collect();
-        if with_job.is_empty() {
-            return self.nodes.tell_all(&event);
-        }
-        for role in with_job {
-            self.tell(role, event.clone());
+        if !is_for_jobs || !self.nodes.tell_some(&event, |_, role| role.node.passes_signals_on()) {
+            self.nodes.tell_all(&event);
         }
     }
 
@@ -97,13 +92,10 @@ impl MainLoop {
     pub(super) fn dies_of(&mut self, role: usize, signal: i32, to_group: bool) {
         let to_group = to_group || self.shell.dies_of.is_some_and(|(_, to_group)| to_group);
         self.shell.dies_of = Some((signal, to_group));
-        let goes_on = |other: &usize| {
-            let Role { ending, node, .. } = &self.nodes.roles[*other];
-            *other != role && ending.is_none() && !node.is_leaving()
-        };
-        let others: Vec<usize> = (0..self.nodes.roles.len()).filter(|other| to_group && goes_on(other)).collect();
-        for other in others {
-            self.tell(other, node::Event::Signal { signal, by_terminal: true });
+        if to_group {
+            let event = node::Event::Signal { signal, by_terminal: true };
+            let goes_on = |role: &Role| role.ending.is_none() && !role.node.is_leaving();
+            self.nodes.tell_some(&event, |other, of_other| other != role && goes_on(of_other));
         }
     }
 

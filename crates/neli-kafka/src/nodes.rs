@@ -245,9 +245,19 @@ impl<R: HasNode> Nodes<R> {
 
     /// Passes an event of the process to each node.
     pub fn tell_all(&mut self, event: &Event) {
+        self.tell_some(event, |_, _| true);
+    }
+
+    /// Passes an event of the process to each of these nodes; returns whether there is one.
+    pub fn tell_some(&mut self, event: &Event, is_meant: impl Fn(usize, &R) -> bool) -> bool {
+        let mut is_any = false;
         for role in 0..self.roles.len() {
-            self.tell(clock::now(), role, event.clone());
+            if is_meant(role, &self.roles[role]) {
+                is_any = true;
+                self.tell(clock::now(), role, event.clone());
+            }
         }
+        is_any
     }
 
     /// Passes an event to the node of a role that has left its election. It does not get the records of others any more.
