@@ -26,7 +26,7 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::exit::{ExitStatus, line_of, status_of};
 use crate::process::descriptors::{OF_CLIENT, OF_GUARD, Reserve};
-use crate::process::ready::{Ready, Timer};
+use crate::process::ready::{Ready, Timer, wait_for};
 use crate::report::election::sentence;
 use crate::report::events;
 use crate::report::log::{Event as LogEvent, Logger};
@@ -37,7 +37,6 @@ use crate::supervise::reporting::{Publisher, ServiceStatus};
 use crate::supervise::role::Role;
 use crate::supervise::start::{EmbeddedBroker, JobMaker, Prepared, Settling};
 use crate::supervise::terminal::ShellState;
-use crate::text::reason;
 
 pub use start::AtStart;
 
@@ -72,11 +71,11 @@ pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
     log_panics(logger.clone());
     runtime.block_on(async move {
         let config = prepared.config.clone();
-        let (mut main_loop, signals) = match MainLoop::new(prepared, logger.clone(), time, has_terminal) {
+        let mut main_loop = match MainLoop::new(prepared, logger.clone(), time, has_terminal) {
             Ok(started) => started,
             Err(error) => return not_started(&logger, &config, error),
         };
-        let status = main_loop.run(signals).await;
+        let status = main_loop.run().await;
         main_loop.logger.event(&events::exiting(status, &main_loop.config, main_loop.last_leadership().as_deref()));
         main_loop.logger.finish();
         main_loop.stderr.finish();
@@ -106,7 +105,7 @@ fn log_panics(logger: Logger) {
 }
 
 impl MainLoop {
-    fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<(Self, SignalFd)> {
+    fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<Self> {
         let Prepared { config, access, broker, job_maker, job, signals, earlier_children, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.health_command.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
@@ -130,8 +129,12 @@ impl MainLoop {
         let nodes =
             Nodes::new(roles, kafka_session, many_roles(hello, elections, config.timings.elector(), most, are_spread));
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let cannot_wait = "the main loop can't wait for events";
         let mut main_loop = Self {
             nodes,
+            signals_ready: Ready::of(&signals).context(cannot_wait)?,
+            signals,
+            timer: Timer::new().context(cannot_wait)?,
             guard_starts: GuardStarts::new(processors, config.timings.lease),
             config,
             job_maker,
@@ -155,7 +158,7 @@ impl MainLoop {
         };
         main_loop.publisher = bound.map(|bound| Publisher::start(bound, &main_loop)).transpose()?;
         main_loop.warn_of_trial();
-        Ok((main_loop, signals))
+        Ok(main_loop)
     }
 
     /// Who led when this process left the election, if there is only one role.
@@ -167,15 +170,7 @@ impl MainLoop {
     }
 
     /// Runs until the end.
-    async fn run(&mut self, signals: SignalFd) -> ExitStatus {
-        let (signals_ready, mut timer) = match (Ready::of(&signals), Timer::new()) {
-            (Ok(ready), Ok(timer)) => (ready, timer),
-            (Err(error), _) | (_, Err(error)) => {
-                let message = format!("the main loop can't wait for events: {}", reason(&error));
-                self.logger.event(&LogEvent::error(message));
-                return ExitStatus::Ending(Ending::Refused);
-            }
-        };
+    async fn run(&mut self) -> ExitStatus {
         let mut told_of = None;
         loop {
             self.perform();
@@ -184,11 +179,11 @@ impl MainLoop {
             self.publish();
             self.suspend_if_due();
             if let Some(status) = self.ending {
-                self.leave(&signals, &signals_ready, &mut timer).await;
+                self.leave().await;
                 return status;
             }
             let (due, stall) = (self.next_timeout(), self.config.timings.stall());
-            timer.set(due);
+            self.timer.set(due);
             let roles = &self.nodes.roles;
             // It is told once of each time that was due, and not if the terminal has suspended this process.
             let awaited = due.filter(|_| due != told_of && !roles.iter().all(Role::is_suspended));
@@ -206,22 +201,22 @@ impl MainLoop {
                     self.handle_session_events();
                 }
                 role = poll_fn(|context| poll_room(roles, context)) => self.send_queued_orders(role),
-                () = self.shell.hung_up() => self.handle_hangup(),
-                () = signals_ready.wait() => {
-                    self.handle_signals(&signals);
+                () = wait_for(self.shell.hangup.as_ref()) => self.handle_hangup(),
+                () = self.signals_ready.wait() => {
+                    self.handle_signals();
                     // Signals may come faster than they are handled.
                     self.handle_session_events();
                 }
-                () = start::broker_ended(self.broker.as_ref()) => self.end_with_broker(),
+                () = wait_for(self.broker.as_ref().and_then(|broker| broker.end.as_ref())) => self.end_with_broker(),
                 () = self.nodes.session.wait() => self.handle_session_events(),
-                () = timer.due() => {}
+                () = self.timer.due() => {}
                 role = poll_fn(|context| poll_health_output(roles, context)) => {
                     self.nodes.roles[role].commands.pass_on_health_output(&self.stderr);
                 }
                 () = ready(()), if self.is_unfinished => {
                     self.is_unfinished = false;
                     self.handle_pending(&(0..self.nodes.roles.len()).collect());
-                    self.handle_signals(&signals);
+                    self.handle_signals();
                 }
             }
             self.handle_timeouts();
@@ -305,7 +300,7 @@ impl MainLoop {
     }
 
     /// Leaves the group in order, because the group would wait for a whole session for a member that only ends. Also waits for hooks.
-    async fn leave(&mut self, signals: &SignalFd, signals_ready: &Ready, timer: &mut Timer) {
+    async fn leave(&mut self) {
         self.nodes.session.stop_reading();
         self.nodes.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(KeyFacts::stop_reading);
         // Processes that could not be killed may still have the terminal.
@@ -336,11 +331,11 @@ impl MainLoop {
             let of_nodes = self.nodes.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
             let timeouts =
                 [left_by, guards_end_by, last_hello_by, of_nodes, self.service_status.notifier.poll_timeout()];
-            timer.set(timeouts.into_iter().flatten().min());
+            self.timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
                 () = self.nodes.session.wait(), if is_leaving || last_hello_by.is_some() => self.handle_last_session_events(),
-                () = signals_ready.wait() => self.handle_signals(signals),
-                () = timer.due() => self.handle_last_timeouts(),
+                () = self.signals_ready.wait() => self.handle_signals(),
+                () = self.timer.due() => self.handle_last_timeouts(),
             }
         }
     }
@@ -407,6 +402,9 @@ struct MainLoop {
     config: Config,
     /// The elections' nodes, with this process's state in each election.
     nodes: Nodes<Role>,
+    signals: SignalFd,
+    signals_ready: Ready,
+    timer: Timer,
     job_maker: JobMaker,
     /// With many roles: the order in which guards are started.
     guard_starts: GuardStarts,

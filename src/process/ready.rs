@@ -1,5 +1,6 @@
 //! Waits in the main loop until a descriptor is readable or was hung up, or until a time has come.
 
+use std::future;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll};
@@ -65,6 +66,14 @@ impl Ready {
     /// Waits until a [socket](Self::of_socket) has room. The caller must then write until the write would block.
     pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         self.descriptor.poll_write_ready(context).map(acknowledge)
+    }
+}
+
+/// Waits until it is readable or hung up; for ever if there is none.
+pub(crate) async fn wait_for(ready: Option<&Ready>) {
+    match ready {
+        Some(ready) => ready.wait().await,
+        None => future::pending().await,
     }
 }
 

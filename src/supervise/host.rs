@@ -201,13 +201,13 @@ impl MainLoop {
     }
 
     pub(super) fn broker_has_ended(&self) -> bool {
-        self.broker.as_ref().is_some_and(|broker| broker.has_ended)
+        self.broker.as_ref().is_some_and(|broker| broker.end.is_none())
     }
 
     /// Ends the process. A job that runs is stopped in order, as far as its lease permits: until nothing of it is left, this process and the
     /// guard keep the next broker from starting.
     pub(super) fn end_with_broker(&mut self) {
-        self.broker.iter_mut().for_each(|broker| broker.has_ended = true);
+        self.broker.iter_mut().for_each(|broker| broker.end = None);
         let error = "the embedded broker has ended, and its journal with it, so this candidate ends too; start the candidates again, and the \
                      first one starts a new broker";
         self.nodes.tell_all(&node::Event::Refused(error.into()));

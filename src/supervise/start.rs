@@ -2,12 +2,12 @@
 //! and descriptors. And the end of the start, after which resources that only the start needed are released.
 
 use std::fs::File;
+use std::io;
 use std::net::TcpListener;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{future, io};
 
 use anyhow::{Context as _, Result, anyhow};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
@@ -182,17 +182,16 @@ fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
     let Some(roles) = &mut config.roles else { return };
     let count = config.elections.roles.end;
     let wanted = roles.most.unwrap_or(count).min(count);
-    match limits::roles_with_open_files(more_files) {
-        Some((limit, most)) if most < wanted => {
-            roles.most = Some(most);
-            let needed = limits::open_files_of_roles(wanted, more_files);
-            config.warnings.push(format!(
-                "{limit} open files (ulimit -n, LimitNOFILE=) are enough to lead {}, so this process leads no more, as with \
-                 --max-roles {most}; {wanted} roles need {needed}",
-                counted(most, "role")
-            ));
-        }
-        Some(_) | None => {}
+    if let Some((limit, most)) = limits::roles_with_open_files(more_files)
+        && most < wanted
+    {
+        roles.most = Some(most);
+        let needed = limits::open_files_of_roles(wanted, more_files);
+        config.warnings.push(format!(
+            "{limit} open files (ulimit -n, LimitNOFILE=) are enough to lead {}, so this process leads no more, as with \
+             --max-roles {most}; {wanted} roles need {needed}",
+            counted(most, "role")
+        ));
     }
 }
 
@@ -263,8 +262,8 @@ impl AtStart {
 
 /// The broker that this candidate has found or started. The journal is lost with it, so its candidates end with it.
 pub(super) struct EmbeddedBroker {
-    end: Ready,
-    pub(super) has_ended: bool,
+    /// Reports its end; `None` once that was handled.
+    pub(super) end: Option<Ready>,
     /// The process that this candidate has started for it: a child that is not part of a job.
     pub(super) started: Option<Pid>,
     /// No new broker begins while this process holds it.
@@ -274,18 +273,9 @@ pub(super) struct EmbeddedBroker {
 impl EmbeddedBroker {
     pub(super) fn new(found: FoundBroker) -> io::Result<Self> {
         let FoundBroker { connection, lock, started, .. } = found;
-        let end = connection.end().map(|end| Ready::of(&end)).transpose()?;
-        let end = end.ok_or(io::ErrorKind::NotConnected)?;
+        let end = Some(Ready::of(&connection.end().ok_or(io::ErrorKind::NotConnected)?)?);
         let started = started.map(|child| Pid::from_raw(child.id().cast_signed()));
-        Ok(Self { end, has_ended: false, started, _lock: lock })
-    }
-}
-
-/// Waits for the broker's end, once.
-pub(super) async fn broker_ended(broker: Option<&EmbeddedBroker>) {
-    match broker {
-        Some(broker) if !broker.has_ended => broker.end.wait().await,
-        Some(_) | None => future::pending().await,
+        Ok(Self { end, started, _lock: lock })
     }
 }
 

@@ -1,14 +1,14 @@
 //! The main loop's part in signals and the terminal, for the supervisor and the candidate.
 
 use std::time::Duration;
-use std::{future, io, mem};
+use std::{io, mem};
 
 use neli_kafka::{Host, clock};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use neli_proto::time::Time;
 use nix::libc::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
-use nix::sys::signalfd::{SignalFd, siginfo};
+use nix::sys::signalfd::siginfo;
 use nix::unistd::{self, Pid};
 
 use crate::guard::Answer;
@@ -27,9 +27,9 @@ const SIGNALS_TOGETHER: usize = 64;
 impl MainLoop {
     /// Handles the signals that have come, up to [`SIGNALS_TOGETHER`]. If there are more during the exit, they are real-time signals of the job's
     /// or of a stranger's.
-    pub(super) fn handle_signals(&mut self, signals: &SignalFd) {
+    pub(super) fn handle_signals(&mut self) {
         for _ in 0..SIGNALS_TOGETHER {
-            let Ok(Some(received)) = signals.read_signal() else { return };
+            let Ok(Some(received)) = self.signals.read_signal() else { return };
             if number_of(&received) == SIGCHLD && self.ending.is_some() {
                 self.reap_children();
             } else if number_of(&received) == SIGCHLD {
@@ -190,14 +190,6 @@ impl ShellState {
     pub(super) fn take_container_signal(&mut self) -> Option<i32> {
         let is_recent = |(_, at): &(i32, Time)| clock::now().since(*at) < STOP_OF_CONTAINER;
         self.passed_on.take().filter(is_recent).filter(|_| unistd::getpid().as_raw() == 1).map(|(signal, _)| signal)
-    }
-
-    /// Waits for the terminal's hang-up. If that is not watched, waits for ever.
-    pub(super) async fn hung_up(&self) {
-        match &self.hangup {
-            Some(hangup) => hangup.wait().await,
-            None => future::pending().await,
-        }
     }
 
     /// Dies of the terminal's signal, so that a script that called it ends too. Process 1 survives it, and so does a process under a
