@@ -52,10 +52,6 @@ mod role;
 mod start;
 mod terminal;
 
-/// How long the exit waits for the member to leave the group. Leaving may take half of this; a library that hangs delays the exit no
-/// longer.
-const LEAVING_TAKES: Duration = Duration::from_secs(1);
-
 /// How long the exit waits for the guard's exit, so that the process that adopts our children does not have to wait for the guard.
 const GUARD_TAKES: Duration = Duration::from_millis(200);
 
@@ -301,39 +297,29 @@ impl MainLoop {
 
     /// Leaves the group in order, because the group would wait for a whole session for a member that only ends. Also waits for hooks.
     async fn leave(&mut self) {
-        self.nodes.session.stop_reading();
         self.nodes.roles.iter_mut().filter_map(|role| role.facts.as_mut()).for_each(KeyFacts::stop_reading);
         // Processes that could not be killed may still have the terminal.
         self.shell.terminal.take_back();
-        let now = clock::now();
-        self.nodes.leave_group_for_good(now);
         for role in 0..self.nodes.roles.len() {
             self.exit_role(role);
         }
-        self.nodes.say_last_hello();
-        let left_by = clock::now() + LEAVING_TAKES;
+        self.nodes.leave();
         let guards_end_by = clock::now() + GUARD_TAKES;
         loop {
             let guards_end_by = (self.has_closed_guards() && clock::now() < guards_end_by).then_some(guards_end_by);
-            if clock::now() >= left_by {
-                self.nodes.session.stop_waiting_for_group();
-            }
             self.perform();
-            let is_leaving = self.nodes.session.is_leaving_group();
-            let last_hello_by = self.nodes.session.awaits_last_hello_until();
+            let leaves_until = self.nodes.leaves_until();
             let has_hooks = self.nodes.roles.iter().any(|role| role.node.has_running_hooks());
-            if !is_leaving && !has_hooks && guards_end_by.is_none() && last_hello_by.is_none() {
+            if leaves_until.is_none() && !has_hooks && guards_end_by.is_none() {
                 return;
             }
             self.report();
             self.publish();
-            let left_by = is_leaving.then_some(left_by);
             let of_nodes = self.nodes.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
-            let timeouts =
-                [left_by, guards_end_by, last_hello_by, of_nodes, self.service_status.notifier.poll_timeout()];
+            let timeouts = [leaves_until, guards_end_by, of_nodes, self.service_status.notifier.poll_timeout()];
             self.timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
-                () = self.nodes.session.wait(), if is_leaving || last_hello_by.is_some() => self.handle_last_session_events(),
+                () = self.nodes.session.wait(), if leaves_until.is_some() => self.handle_last_session_events(),
                 () = self.signals_ready.wait() => self.handle_signals(),
                 () = self.timer.due() => self.handle_last_timeouts(),
             }

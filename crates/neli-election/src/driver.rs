@@ -32,9 +32,6 @@ use role::{Held, Role};
 
 mod role;
 
-/// How long the thread waits at its end for its member to leave the group. A leave takes half of that at most.
-const LEAVING_TAKES: Duration = Duration::from_secs(1);
-
 /// The callback that is awaited before a lead is released.
 #[derive(Clone)]
 pub(crate) struct BeforeRelease {
@@ -232,16 +229,9 @@ impl Driver {
 
     /// Leaves the group and waits for that. If the process ended before, the other members' next rebalance would wait for the session timeout.
     fn leave(&mut self, waiter: &mut Waiter) {
-        self.nodes.session.stop_reading();
-        let now = clock::now();
-        self.nodes.leave_group_for_good(now);
-        self.nodes.say_last_hello();
+        self.nodes.leave();
         self.handle_last_session_events();
-        let left_by = now + LEAVING_TAKES;
-        loop {
-            let left_by = (self.nodes.session.is_leaving_group() && clock::now() < left_by).then_some(left_by);
-            let waits = [left_by, self.nodes.session.awaits_last_hello_until()];
-            let Some(until) = waits.into_iter().flatten().min() else { break };
+        while let Some(until) = self.nodes.leaves_until() {
             self.wait(waiter, Some(until));
             self.handle_last_session_events();
         }

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use neli_proto::candidate;
 use neli_proto::hello::Hello;
@@ -44,6 +45,10 @@ pub trait HasNode {
 
 /// How many events of the session, or answers of a guard, are handled before the loop turns to its other inputs.
 pub const EVENTS_TOGETHER: usize = 1024;
+
+/// How long a process waits at its end for its member to leave the group. A leave takes half of that at most; a library that hangs delays the exit
+/// no longer.
+const LEAVING_TAKES: Duration = Duration::from_secs(1);
 
 /// A loop that hosts a process's nodes. The methods without a body are those in which the main loop of `neli-run` and the library's thread differ:
 /// what each logs, gives to a guard, and shows to users.
@@ -154,6 +159,8 @@ pub struct Nodes<R> {
     /// When each role is to be called again.
     timeouts: Timeouts,
     notes: VecDeque<Note>,
+    /// At the process's end: until when it waits for its member to leave the group.
+    left_by: Option<Time>,
 }
 
 /// A new node. One of many roles claims nothing before the process may stand.
@@ -227,7 +234,7 @@ impl<R: HasNode> Nodes<R> {
         }
         let touched = (0..roles.len()).collect();
         let (troubles, timeouts) = (Troubles::default(), Timeouts::default());
-        Self { roles, session, troubles, many, touched, timeouts, notes: VecDeque::new() }
+        Self { roles, session, troubles, many, touched, timeouts, notes: VecDeque::new(), left_by: None }
     }
 
     // ---- events -----------------------------------------------------------------------------------------------
@@ -408,22 +415,28 @@ impl<R: HasNode> Nodes<R> {
         self.timeouts.due(now)
     }
 
-    /// Leaves the group with all roles. A member that exits without leaving would delay the others by the group's session timeout.
-    pub fn leave_group_for_good(&mut self, now: Time) {
+    /// Begins the end of the process, which stands in no election any more: reads nothing more, leaves the group with all roles, and says the last
+    /// hello, if it has said hello. A member that exits without leaving would delay the others by the group's session timeout.
+    pub fn leave(&mut self) {
+        let now = clock::now();
+        self.session.stop_reading();
         let are_alone = self.roles.iter().all(|role| role.node().is_alone(now));
         self.session.leave_group_for_good(are_alone);
+        if let Some(last_hello) = self.many.as_ref().and_then(ManyRoles::last_hello) {
+            self.session.say_hello(&last_hello);
+        }
+        self.left_by = Some(now + LEAVING_TAKES);
+    }
+
+    /// Until when the process waits with its exit, for the end of leaving or for its last hello; `None` if it does not wait.
+    pub fn leaves_until(&self) -> Option<Time> {
+        let left_by = self.left_by.filter(|left_by| self.session.is_leaving_group() && clock::now() < *left_by);
+        [left_by, self.session.awaits_last_hello_until()].into_iter().flatten().min()
     }
 
     /// The hello that is to be written after the process's death; `None` with a single role, or if the process has not said hello.
     pub fn hello_after_death(&self) -> Option<Hello> {
         self.many.as_ref().and_then(ManyRoles::hello_after_death)
-    }
-
-    /// Says the last hello, if the process has said hello.
-    pub fn say_last_hello(&mut self) {
-        if let Some(last_hello) = self.many.as_ref().and_then(ManyRoles::last_hello) {
-            self.session.say_hello(&last_hello);
-        }
     }
 
     /// Performs the actions of the object that spreads the roles, until it has no more: an action on one role may cause an action on another.

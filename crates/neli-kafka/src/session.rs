@@ -572,11 +572,6 @@ impl Session {
         self.leaving_members > 0
     }
 
-    /// Stops waiting for members that are leaving.
-    pub const fn stop_waiting_for_group(&mut self) {
-        self.leaving_members = 0;
-    }
-
     /// Joins the group. Without a thread or a client for a member this is tried again later: no election depends on the group.
     fn join(&mut self) {
         let Source { access, elections, .. } = &self.readers.source;
