@@ -121,15 +121,13 @@ impl GuardLoop {
 
     fn answer_started(&mut self) {
         if let Some(job) = &self.job {
-            let pid = job.pid.as_raw();
-            match system::open_pidfd(job.pid) {
-                Ok(pidfd) => self.answers.put(Answer::Started { pid }, Some(pidfd)),
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)) => {
-                    self.answers.put(Answer::StartedUnseen { pid }, None);
-                }
-                // The kernel has no pidfds, or a sandbox hides them.
-                Err(_) => self.answers.put(Answer::Started { pid }, None),
-            }
+            let (pid, pidfd) = (job.pid.as_raw(), system::open_pidfd(job.pid));
+            // For another reason the kernel has no pidfds, or a sandbox hides them.
+            let is_lost = pidfd
+                .as_ref()
+                .is_err_and(|error| matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)));
+            let answer = if is_lost { Answer::StartedUnseen { pid } } else { Answer::Started { pid } };
+            self.answers.put(answer, pidfd.ok());
         }
     }
 

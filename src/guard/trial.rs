@@ -27,8 +27,8 @@ const LEASE: Duration = Duration::from_secs(10);
 ///
 /// The step that fails, and why.
 pub(crate) fn trial() -> Result<(), String> {
-    let failed = |step: &'static str| move |error: io::Error| format!("{step}: {error}");
-    let release_queue = ReleaseQueue::new().map_err(failed("no file in memory for the guards' releases"))?;
+    let release_queue =
+        ReleaseQueue::new().map_err(|error| format!("no file in memory for the guards' releases: {error}"))?;
     let guard_config = guard_config(&release_queue);
     let mut guard = GuardHandle::start(Path::new(PROGRAM), &guard_config)
         .map_err(|error| format!("the guard ({PROGRAM}) can't be started: {}", why_not_started(&error)))?;
@@ -52,6 +52,10 @@ fn run(guard: &GuardHandle) -> Result<(), String> {
     let grant = Grant { term: 0, seen: 0, next_seq: 1, until: end };
     guard.send(&Order::Spawn { grant, run: 1, attempt: 1, window: None }).map_err(gone)?;
     loop {
+        let left = PollTimeout::try_from(end.since(clock::now())).unwrap_or(PollTimeout::ZERO);
+        if poll(&mut [PollFd::new(guard.as_fd(), PollFlags::POLLIN)], left) == Ok(0) {
+            return Err("the guard does not answer".to_owned());
+        }
         match guard.receive() {
             Ok(Some((Answer::Gone, _))) => return guard.send(&Order::Released { term: 0 }).map_err(gone),
             Ok(Some((Answer::NotStarted { errno, at }, _))) => {
@@ -64,14 +68,7 @@ fn run(guard: &GuardHandle) -> Result<(), String> {
             // A step on the way.
             Ok(Some(_)) => {}
             Ok(None) => return Err(gone(io::ErrorKind::UnexpectedEof.into())),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                let left = PollTimeout::try_from(end.since(clock::now())).unwrap_or(PollTimeout::ZERO);
-                if left == PollTimeout::ZERO
-                    || poll(&mut [PollFd::new(guard.as_fd(), PollFlags::POLLIN)], left) == Ok(0)
-                {
-                    return Err("the guard does not answer".to_owned());
-                }
-            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(gone(error)),
         }
     }

@@ -34,8 +34,7 @@ impl Ready {
     ///
     /// As for [`of`](Self::of).
     pub(crate) fn of_socket(source: &impl AsFd) -> io::Result<Self> {
-        let ready = Self::with(source, Interest::READABLE.add(Interest::WRITABLE))?;
-        Ok(Self { interest: Interest::READABLE, ..ready })
+        Self::with(source, Interest::READABLE.add(Interest::WRITABLE))
     }
 
     /// The readiness that only reports a hang-up, for data that this process does not read.
@@ -52,7 +51,7 @@ impl Ready {
         Ok(Self { descriptor, interest })
     }
 
-    /// Waits until it is readable or hung up. The caller must then read until the read would block.
+    /// Waits until it is readable or hung up, or a socket has room. The caller must then read until the read would block.
     pub(crate) async fn wait(&self) {
         acknowledge(self.descriptor.ready(self.interest).await);
     }

@@ -1,6 +1,5 @@
 //! Waits for children that have ended, and kills the processes that a dead guard leaves.
 
-use std::collections::BTreeSet;
 use std::mem;
 use std::os::unix::process::ExitStatusExt;
 
@@ -23,7 +22,6 @@ impl MainLoop {
     pub(super) fn handle_children(&mut self) {
         self.reap_children();
         self.nodes.roles.iter_mut().filter_map(|role| role.job.as_mut()).for_each(GuardedJob::notice_guards_death);
-        let mut with_dead_guard = BTreeSet::new();
         // The events of one guard's death wait for children too, and may find that another guard has died.
         while let Some(role) = self.take_guards_death() {
             // The answers that the guard sent before its death are read first.
@@ -33,9 +31,8 @@ impl MainLoop {
             self.job_event(role, Event::GuardDied);
             self.perform();
             self.nodes.roles[role].job.iter_mut().for_each(GuardedJob::stop_watching_if_over);
-            with_dead_guard.insert(role);
         }
-        for role in (0..self.nodes.roles.len()).filter(|role| !with_dead_guard.contains(role)) {
+        for role in 0..self.nodes.roles.len() {
             self.kill_orphans(role);
         }
     }

@@ -24,7 +24,6 @@ pub(super) struct Role {
     pub(super) election: ElectionId,
     pub(super) logger: Logger,
     pub(super) node: Node,
-    is_one_of_many: bool,
     /// A batch that can't be decoded, and for how long it has blocked the reading.
     pub(super) undecodable: Reminder,
     /// The job and its guard. With several roles only a role that is claimed or led has one.
@@ -48,14 +47,12 @@ impl Role {
         logger: &Logger,
         started: Time,
     ) -> Result<Self> {
-        let is_one_of_many = config.elections.are_many();
         let facts = config.once.as_ref().map(|once| KeyFacts::new(session, &election, once));
-        let node = new_node(settings(config, member, started), is_one_of_many)?;
+        let node = new_node(settings(config, member, started), config.elections.are_many())?;
         Ok(Self {
             logger: if config.roles.is_some() { logger.of_role(&election) } else { logger.clone() },
             election,
             node,
-            is_one_of_many,
             undecodable: Reminder::default(),
             job: None,
             awaited_guard: None,
@@ -76,13 +73,13 @@ impl Role {
         self.node.leads().and_then(|_| wall_clock.look_at())
     }
 
-    /// With several roles, a role that another candidate leads needs no guard here; a claim starts another one. Returns whether the role
-    /// had a guard, or waited for one.
+    /// For one of several roles. One that another candidate leads needs no guard here; a claim starts another one. Returns whether the role had a
+    /// guard, or waited for one.
     pub(super) fn part_with_idle_guard(&mut self) -> bool {
         let is_led_elsewhere = || matches!(self.node.holding(), Holding::Held { .. } | Holding::Done);
         let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle)
             || self.awaited_guard.as_ref().is_some_and(AwaitedGuard::is_idle);
-        let parts = self.is_one_of_many && has_idle && !self.node.lacks_guard() && is_led_elsewhere();
+        let parts = has_idle && !self.node.lacks_guard() && is_led_elsewhere();
         if parts {
             (self.job, self.awaited_guard) = (None, None);
         }
