@@ -262,7 +262,7 @@ impl Orphans {
         }
         let methods = self.killing.round(now);
         let round = self.tree.kill(methods);
-        self.killing.performed(clock::now(), round);
+        self.killing.performed(clock::now(), round, false);
     }
 
     /// The event about processes that are left a lease after the first SIGKILL, once.

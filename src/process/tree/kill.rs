@@ -378,7 +378,7 @@ mod tests {
                 for _ in 0..2 {
                     let now = killing.again_at();
                     let round = tree.kill(killing.round(now));
-                    killing.performed(now, round);
+                    killing.performed(now, round, false);
                 }
             });
             let is_first = dies(&below) && !killing.is_finished();

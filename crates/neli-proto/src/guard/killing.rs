@@ -141,13 +141,8 @@ impl Killing {
         self.pause.is_none() && !self.uses_every_method_at_once
     }
 
-    /// Ends the round at `now`.
-    pub fn performed(&mut self, now: Time, seen: KillRound) {
-        self.performed_for(now, seen, false);
-    }
-
-    /// As [`performed`](Self::performed). `is_alone`: no supervisor waits for the end any more.
-    pub(super) fn performed_for(&mut self, now: Time, seen: KillRound, is_alone: bool) {
+    /// Ends the round at `now`. `is_alone`: no supervisor waits for the end any more.
+    pub fn performed(&mut self, now: Time, seen: KillRound, is_alone: bool) {
         let KillRound { has_seen_all, lived_at, none_lived_at } = seen;
         self.count_until(now);
         self.seen_alive(lived_at);
@@ -234,7 +229,7 @@ mod tests {
     fn without_a_known_tree_every_method_is_used_at_once() {
         let mut killing = Killing::with_every_method(at(0), PATIENCE);
         assert_eq!(killing.round(at(0)), [KillMethod::Look, KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
-        killing.performed(at(0), ALL);
+        killing.performed(at(0), ALL, false);
         assert_eq!(killing.again_at(), at(1));
         assert_eq!(killing.round(at(1)), [KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
     }
@@ -243,7 +238,7 @@ mod tests {
     fn a_kill_that_begins_after_the_lease_s_end_looks_first_whether_a_process_is_alive() {
         let mut killing = Killing::new(at(20), PATIENCE).looking_at(Some(at(20)));
         assert_eq!(killing.round(at(20)), [KillMethod::Look, KillMethod::Known]);
-        killing.performed(at(20), KillRound { lived_at: Some(at(20)), ..ALL });
+        killing.performed(at(20), KillRound { lived_at: Some(at(20)), ..ALL }, false);
         assert_eq!(killing.end(at(21)), SeenEnd { gone_at: at(21), lived_at: Some(at(20)) });
         assert_eq!(Killing::new(at(19), PATIENCE).looking_at(Some(at(20))).round(at(19)), [KillMethod::Known]);
     }
@@ -253,10 +248,10 @@ mod tests {
         let mut killing = Killing::new(at(0), PATIENCE);
         assert_eq!(killing.round(at(0)), [KillMethod::Known]);
         assert_eq!(killing.due(), None, "it is under way");
-        killing.performed(at(0), ALL);
+        killing.performed(at(0), ALL, false);
         assert_eq!(killing.again_at(), at(2));
         assert_eq!(killing.round(at(1)), [KillMethod::Known], "a child has ended");
-        killing.performed(at(1), ALL);
+        killing.performed(at(1), ALL, false);
         assert_eq!(killing.again_at(), at(2));
         assert_eq!(killing.round(at(2)), [KillMethod::Known, KillMethod::Cgroup, KillMethod::Found]);
     }
@@ -267,13 +262,13 @@ mod tests {
         let mut now = at(0);
         for pause in [1, 2, 4, 8, 16, 32, 64, 100, 100] {
             assert!(killing.round(now).contains(&KillMethod::Found));
-            killing.performed(now, ALL);
+            killing.performed(now, ALL, false);
             assert_eq!(killing.again_at().since(now), Duration::from_millis(pause));
             now = killing.again_at();
         }
         killing.round(now);
         let end = now + Duration::from_millis(300);
-        killing.performed(end, ALL);
+        killing.performed(end, ALL, false);
         assert_eq!(killing.again_at().since(end), Duration::from_millis(300));
     }
 
@@ -282,7 +277,7 @@ mod tests {
         let mut killing = Killing::with_every_method(at(0), PATIENCE);
         for millis in [0, 1, 2] {
             killing.round(at(millis));
-            killing.performed(at(millis), KillRound { has_seen_all: false, ..ALL });
+            killing.performed(at(millis), KillRound { has_seen_all: false, ..ALL }, false);
             assert_eq!(killing.again_at(), at(millis + 1));
         }
     }
@@ -293,7 +288,7 @@ mod tests {
         while killing.again_at() < end {
             let now = killing.again_at();
             killing.round(now);
-            killing.performed(now, ALL);
+            killing.performed(now, ALL, false);
             is_stuck |= killing.is_stuck(now);
         }
         is_stuck
@@ -317,16 +312,16 @@ mod tests {
             killing.round(now);
             // The last process ends 19 ms after the first SIGKILL. It takes 300 ms to wait for all.
             let (living, none) = if now >= at(19) { (None, Some(now)) } else { (Some(now), None) };
-            killing.performed(now, KillRound { lived_at: living, none_lived_at: none, ..ALL });
+            killing.performed(now, KillRound { lived_at: living, none_lived_at: none, ..ALL }, false);
         }
         assert_eq!(began, [0, 2, 3, 5, 9, 17, 20].map(at));
         let end = SeenEnd { gone_at: at(20), lived_at: Some(at(17)) };
         assert_eq!((killing.end(at(300)), end.overrun(at(20))), (end, None));
         killing.round(at(300));
-        killing.performed(at(300), KillRound { none_lived_at: Some(at(300)), ..ALL });
+        killing.performed(at(300), KillRound { none_lived_at: Some(at(300)), ..ALL }, false);
         assert_eq!(killing.end(at(301)), end);
         killing.round(at(600));
-        killing.performed(at(600), KillRound { lived_at: Some(at(600)), ..ALL });
+        killing.performed(at(600), KillRound { lived_at: Some(at(600)), ..ALL }, false);
         let overlooked = SeenEnd { gone_at: at(700), lived_at: Some(at(600)) };
         assert_eq!(killing.end(at(700)), overlooked);
         assert_eq!(overlooked.overrun(at(20)), Some(Duration::from_millis(680)));
@@ -342,7 +337,7 @@ mod tests {
             for pause in [Duration::from_millis(100)].into_iter().chain(pauses) {
                 let now = killing.again_at();
                 killing.round(now);
-                killing.performed_for(now, KillRound { has_seen_all, ..ALL }, true);
+                killing.performed(now, KillRound { has_seen_all, ..ALL }, true);
                 assert_eq!(killing.again_at().since(now), pause);
             }
         }
@@ -354,7 +349,7 @@ mod tests {
         let mut killing = Killing::new(at(0), PATIENCE);
         kill_until(&mut killing, at(100));
         killing.round(at(60_000));
-        killing.performed(at(60_000), ALL);
+        killing.performed(at(60_000), ALL, false);
         assert!(!killing.is_stuck(at(60_000)));
         assert!(!kill_until(&mut killing, at(64_600)));
         assert!(kill_until(&mut killing, at(65_000)));
@@ -364,7 +359,7 @@ mod tests {
     fn a_round_that_takes_longer_than_the_lease_is_no_proof_that_anything_is_stuck() {
         let mut killing = Killing::with_every_method(at(0), PATIENCE);
         killing.round(at(0));
-        killing.performed(at(60_000), ALL);
+        killing.performed(at(60_000), ALL, false);
         assert!(!killing.is_stuck(at(60_000)));
         assert!(!kill_until(&mut killing, at(120_000)));
         assert!(kill_until(&mut killing, at(126_000)));

@@ -119,7 +119,7 @@ impl GuardedRun {
     /// Notes that the actions of [`Action::Kill`] were performed. `is_alone`: the supervisor is gone.
     pub(super) fn killed(&mut self, now: Time, seen: KillRound, is_alone: bool) {
         if let Some(killing) = &mut self.killing {
-            killing.performed_for(now, seen, is_alone);
+            killing.performed(now, seen, is_alone);
         }
     }
 
