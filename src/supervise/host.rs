@@ -114,22 +114,16 @@ impl Host for MainLoop {
     }
 
     fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
-        match event {
-            SessionEvent::BrokerSession(session) => self.judge_lease(session),
-            SessionEvent::Created { topic, replicas, brokers } => {
-                self.logger.event(&events::topic_created(&topic, replicas, brokers));
-            }
-            SessionEvent::Debug(message) => self.logger.event(&LogEvent::debug(message)),
-            SessionEvent::Facts { id, event } => self.handle_facts(ROLE_WITH_KEY, now, id, event),
-            SessionEvent::Warning(message) => self.logger.warn(message),
-            // For the nodes, or said already.
-            SessionEvent::AppendRefused { .. }
-            | SessionEvent::Election { .. }
-            | SessionEvent::Group { .. }
-            | SessionEvent::Hello { .. }
-            | SessionEvent::HelloDelivered
-            | SessionEvent::Outage { .. }
-            | SessionEvent::Refused { .. } => {}
+        if let SessionEvent::BrokerSession(session) = event {
+            self.judge_lease(session);
+        } else if let SessionEvent::Created { topic, replicas, brokers } = event {
+            self.logger.event(&events::topic_created(&topic, replicas, brokers));
+        } else if let SessionEvent::Debug(message) = event {
+            self.logger.event(&LogEvent::debug(message));
+        } else if let SessionEvent::Facts { id, event } = event {
+            self.handle_facts(ROLE_WITH_KEY, now, id, event);
+        } else if let SessionEvent::Warning(message) = event {
+            self.logger.warn(message);
         }
     }
 }

@@ -18,7 +18,6 @@ use crate::record::{JobState, Offset, Why};
 use crate::restart::{Backoff, FailedRuns, RestartPolicy};
 use crate::time::{Span, Time};
 use terminal::{SIGKILL, Terminal};
-use wanted::Over;
 use watch::Watch;
 
 pub use crate::action::{Action, Ending, Lost};
@@ -59,8 +58,8 @@ pub struct Supervisor {
     holds: bool,
     /// Why the term's lease is over, if its guard fenced the job or died.
     fenced: Option<Why>,
-    /// How the last term has ended, if it has.
-    over: Option<Over>,
+    /// Why the last term has ended here, if it has, and the end of its last process, if one was alive after the guard's deadline.
+    over: Option<(Why, Option<SeenEnd>)>,
     /// The signal that stopped `neli-run`.
     stop: Option<Stop>,
     /// Whether `neli-run` must be suspended once it holds nothing.
@@ -462,7 +461,7 @@ impl Supervisor {
     }
 
     fn left(&self) -> Ending {
-        match self.over.map(|over| over.why) {
+        match self.over.map(|(why, _)| why) {
             Some(why) if why.is_loss() => Ending::Lost(if self.run.started { self.run.killed } else { Lost::Stopped }),
             Some(Why::RestartLimit) => Ending::RestartLimit,
             Some(_) | None => self.run.status.map_or(Ending::Ended, Ending::Job),

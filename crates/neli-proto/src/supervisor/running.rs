@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use super::wanted::Over;
 use super::watch::Watch;
 use super::{Job, JobStatus, Lost, NextGuard, OwnEnd, Run, Supervisor};
 use crate::guard::{Answer, CommandKind, Order, SeenEnd, Step};
@@ -321,7 +320,7 @@ impl Supervisor {
         if why == Why::FactsUnavailable {
             self.failed_runs.failed(Duration::ZERO);
         }
-        self.over = Some(Over { why, seen });
+        self.over = Some((why, seen));
         self.order(Order::Over { term });
     }
 }

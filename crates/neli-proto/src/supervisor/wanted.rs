@@ -288,14 +288,6 @@ impl NothingLeft {
     }
 }
 
-/// How a term has ended here.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Over {
-    pub(super) why: Why,
-    /// The end of the last process, if one was alive after the guard's deadline.
-    pub(super) seen: Option<SeenEnd>,
-}
-
 impl Supervisor {
     /// The state of this machine.
     pub fn local(&self) -> Local {
@@ -308,7 +300,7 @@ impl Supervisor {
     }
 
     fn job_of(&self, term: Offset) -> JobIs {
-        let (Job::None, Some(Over { why, seen })) = (&self.job, self.over) else {
+        let (Job::None, Some((why, seen))) = (&self.job, self.over) else {
             let is_unhealthy = self.health.as_ref().is_some_and(Health::is_unhealthy);
             return JobIs::Alive { term, report: self.report, is_unhealthy, fenced: self.fenced };
         };
