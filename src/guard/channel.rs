@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use neli_proto::guard::{Answer, Answers, Order, Orders};
+use neli_proto::guard::Waiting;
 use neli_proto::time::Time;
 use nix::cmsg_space;
 use nix::errno::Errno;
@@ -124,20 +124,20 @@ impl AsFd for Channel {
     }
 }
 
-/// The queued orders.
+/// The queued messages.
 #[derive(Debug, Default)]
-pub(super) struct Backlog {
-    pub(super) orders: Orders<OwnedFd>,
-    /// When to send orders again for which the kernel lacked a resource. They are not sent when the socket has room, because that does not
+pub(super) struct Backlog<Q> {
+    pub(super) queue: Q,
+    /// When to send messages again for which the kernel lacked a resource. They are not sent when the socket has room, because that does not
     /// mean that the kernel has the missing resource.
     send_again_at: Option<Time>,
 }
 
-impl Backlog {
-    /// Sends as many orders as possible. An order stays in the queue if the kernel has no room or no memory for it. An error means that the
+impl<Q: Waiting<OwnedFd, Message: Serialize>> Backlog<Q> {
+    /// Sends as many messages as possible. A message stays in the queue if the kernel has no room or no memory for it. An error means that the
     /// socket is lost.
     pub(super) fn flush(&mut self, now: Time, channel: &Channel) -> io::Result<()> {
-        self.flush_by(now, |order, descriptor| channel.send_json(order, descriptor))
+        self.flush_by(now, |message, descriptor| channel.send_json(message, descriptor))
     }
 
     /// When to call [`flush`](Self::flush) again, whether the socket has room or not.
@@ -145,63 +145,36 @@ impl Backlog {
         self.send_again_at
     }
 
-    /// Whether orders are sent when the socket has room.
+    /// Whether messages are sent when the socket has room.
     pub(super) fn awaits_room(&self) -> bool {
-        !self.orders.is_empty() && self.send_again_at.is_none()
+        !self.queue.is_empty() && self.send_again_at.is_none()
     }
 
     fn flush_by(
         &mut self,
         now: Time,
-        mut send: impl FnMut(&Order, Option<BorrowedFd<'_>>) -> io::Result<()>,
+        mut send: impl FnMut(&Q::Message, Option<BorrowedFd<'_>>) -> io::Result<()>,
     ) -> io::Result<()> {
-        let Self { orders, send_again_at } = self;
+        let Self { queue, send_again_at } = self;
         *send_again_at = None;
-        while let Some((order, descriptor)) = orders.first() {
-            let outcome = send(&order, descriptor.map(AsFd::as_fd));
+        while let Some((message, descriptor)) = queue.first() {
+            let outcome = send(&message, descriptor.map(AsFd::as_fd));
             if let Err(error) = &outcome
                 && is_temporary(error)
             {
-                // Other processes of this user may have many descriptors in flight for a long time. So the descriptor for a command's
-                // output is dropped, because the lease and the stop that are queued after it are more important.
-                if error.raw_os_error() == Some(ETOOMANYREFS) && orders.give_up_descriptor() {
+                // Other processes of this user may have many descriptors in flight for a long time. So the descriptor is dropped: after one for a
+                // command's output the lease and the stop wait, and a guard that sends no answers is killed with its job.
+                if error.raw_os_error() == Some(ETOOMANYREFS) && queue.give_up_descriptor() {
                     continue;
                 }
                 *send_again_at = again_at(now, error);
                 return Ok(());
             }
-            orders.drop_first();
+            queue.drop_first();
             outcome?;
         }
         Ok(())
     }
-}
-
-/// Sends as many queued answers as possible; returns when to send the rest, unless there is none, or it is to be sent when the socket has room.
-pub(super) fn send_answers(now: Time, answers: &mut Answers<OwnedFd>, channel: &Channel) -> Option<Time> {
-    send_answers_by(now, answers, |answer, descriptor| channel.send_json(answer, descriptor))
-}
-
-fn send_answers_by(
-    now: Time,
-    answers: &mut Answers<OwnedFd>,
-    mut send: impl FnMut(&Answer, Option<BorrowedFd<'_>>) -> io::Result<()>,
-) -> Option<Time> {
-    while let Some((answer, descriptor)) = answers.first() {
-        if let Err(error) = send(answer, descriptor.map(AsFd::as_fd))
-            && is_temporary(&error)
-        {
-            // Other processes of this user may have many descriptors in flight for a long time, and a guard that sends no answers is killed
-            // with its job. So the descriptor is given up.
-            if error.raw_os_error() == Some(ETOOMANYREFS) && answers.give_up_descriptor() {
-                continue;
-            }
-            return again_at(now, &error);
-        }
-        // Any other error is permanent: the other side is gone.
-        answers.take_first();
-    }
-    None
 }
 
 #[cfg(test)]
@@ -209,8 +182,8 @@ mod tests {
     use std::fs::File;
     use std::io::Read;
 
-    use neli_proto::guard::{CommandKind, Target};
-    use nix::libc::{ENOBUFS, ENOMEM, EPIPE, SIGTERM, SIGUSR1};
+    use neli_proto::guard::{Answer, Answers, CommandKind, Order, Orders, Target};
+    use nix::libc::{ENOBUFS, ENOMEM, SIGTERM, SIGUSR1};
 
     use super::*;
 
@@ -262,15 +235,15 @@ mod tests {
         const SIGNAL: Order = Order::Signal { signal: SIGUSR1, to: Target::Main };
         let (ours, peer) = Channel::pair().unwrap();
         while ours.send(b"filler", None).is_ok() {}
-        let mut backlog = Backlog::default();
+        let mut backlog = Backlog::<Orders<_>>::default();
         for order in [SIGNAL, stop(), Order::Kill] {
-            backlog.orders.put(&order, None);
+            backlog.queue.put(&order, None);
             backlog.flush(NOW, &ours).unwrap();
         }
         assert!(backlog.awaits_room() && backlog.poll_timeout().is_none());
         while peer.receive().is_ok() {}
         backlog.flush(NOW, &ours).unwrap();
-        assert!(backlog.orders.is_empty());
+        assert!(backlog.queue.is_empty());
         let next = || peer.receive().ok()?.map(|packet| serde_json::from_slice(&packet.bytes).unwrap());
         assert_eq!(std::iter::from_fn(next).collect::<Vec<Order>>(), [stop(), Order::Kill, SIGNAL]);
     }
@@ -278,9 +251,9 @@ mod tests {
     #[test]
     fn a_stop_does_not_wait_for_a_descriptor_that_can_not_be_sent() {
         let command = Order::Command { kind: CommandKind::Health, id: 1, kill_at: Time::from_nanos(1) };
-        let mut backlog = Backlog::default();
-        backlog.orders.put(&command, Some(File::open("/dev/null").unwrap().into()));
-        backlog.orders.put(&stop(), None);
+        let mut backlog = Backlog::<Orders<_>>::default();
+        backlog.queue.put(&command, Some(File::open("/dev/null").unwrap().into()));
+        backlog.queue.put(&stop(), None);
         let mut taken = Vec::new();
         let send = |order: &Order, descriptor: Option<BorrowedFd<'_>>| {
             if descriptor.is_some() {
@@ -298,18 +271,18 @@ mod tests {
         let (ours, peer) = Channel::pair().unwrap();
         // That it is dropped might not be enough: a process that another test starts has a copy of it until it executes its program.
         peer.close();
-        let mut backlog = Backlog::default();
-        backlog.orders.put(&stop(), None);
+        let mut backlog = Backlog::<Orders<_>>::default();
+        backlog.queue.put(&stop(), None);
         assert_eq!(backlog.flush(NOW, &ours).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
-        assert!(backlog.orders.is_empty());
+        assert!(backlog.queue.is_empty());
     }
 
     /// A socket that has room does not become writable again, so nothing else would send them.
     #[test]
     fn an_order_without_kernel_memory_is_sent_again_soon() {
         for errno in [ENOBUFS, ENOMEM, ETOOMANYREFS] {
-            let mut backlog = Backlog::default();
-            backlog.orders.put(&stop(), None);
+            let mut backlog = Backlog::<Orders<_>>::default();
+            backlog.queue.put(&stop(), None);
             backlog.flush_by(NOW, |_, _| Err(io::Error::from_raw_os_error(errno))).unwrap();
             assert_eq!((backlog.poll_timeout(), backlog.awaits_room()), (Some(NOW + SEND_AGAIN), false));
             let mut taken = Vec::new();
@@ -326,17 +299,17 @@ mod tests {
     fn a_supervisor_that_reads_late_misses_no_end() {
         let (ours, peer) = Channel::pair().unwrap();
         while ours.send(b"filler", None).is_ok() {}
-        let mut answers = Answers::default();
+        let mut backlog = Backlog::<Answers<_>>::default();
         for nanos in 0..1_000 {
-            answers.put(Answer::Extended { until: Time::from_nanos(nanos) }, None);
+            backlog.queue.put(Answer::Extended { until: Time::from_nanos(nanos) }, None);
         }
-        answers.put(Answer::Gone, None);
-        assert_eq!(send_answers(NOW, &mut answers, &ours), None, "there will be room");
-        assert!(!answers.is_empty());
+        backlog.queue.put(Answer::Gone, None);
+        backlog.flush(NOW, &ours).unwrap();
+        assert!(backlog.awaits_room());
 
         while peer.receive().is_ok() {}
-        assert_eq!(send_answers(NOW, &mut answers, &ours), None);
-        assert!(answers.is_empty());
+        backlog.flush(NOW, &ours).unwrap();
+        assert!(backlog.queue.is_empty());
         let taken: Vec<Answer> =
             (0..2).map(|_| serde_json::from_slice(&peer.receive().unwrap().unwrap().bytes).unwrap()).collect();
         assert_eq!(taken, [Answer::Extended { until: Time::from_nanos(999) }, Answer::Gone]);
@@ -344,42 +317,19 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_without_kernel_memory_is_sent_later() {
-        for errno in [ENOBUFS, ENOMEM, ETOOMANYREFS] {
-            let mut answers = Answers::default();
-            answers.put(Answer::Gone, None);
-            let short = |_: &Answer, _: Option<BorrowedFd<'_>>| Err(io::Error::from_raw_os_error(errno));
-            assert_eq!(send_answers_by(NOW, &mut answers, short), Some(NOW + SEND_AGAIN));
-            let mut sent = Vec::new();
-            let waiting = send_answers_by(NOW, &mut answers, |answer, _| {
-                sent.push(answer.clone());
-                Ok(())
-            });
-            assert_eq!((waiting, sent), (None, vec![Answer::Gone]));
-        }
-    }
-
-    #[test]
     fn a_start_is_reported_although_no_descriptor_can_be_sent() {
-        let mut answers = Answers::default();
-        answers.put(Answer::Started { pid: 7 }, Some(File::open("/dev/null").unwrap().into()));
-        answers.put(Answer::Gone, None);
-        let mut sent = Vec::new();
-        let waiting = send_answers_by(NOW, &mut answers, |answer, descriptor| {
+        let mut backlog = Backlog::<Answers<_>>::default();
+        backlog.queue.put(Answer::Started { pid: 7 }, Some(File::open("/dev/null").unwrap().into()));
+        backlog.queue.put(Answer::Gone, None);
+        let mut taken = Vec::new();
+        let send = |answer: &Answer, descriptor: Option<BorrowedFd<'_>>| {
             if descriptor.is_some() {
                 return Err(io::Error::from_raw_os_error(ETOOMANYREFS));
             }
-            sent.push(answer.clone());
+            taken.push(answer.clone());
             Ok(())
-        });
-        assert_eq!((waiting, sent), (None, vec![Answer::StartedUnseen { pid: 7 }, Answer::Gone]));
-    }
-
-    #[test]
-    fn a_supervisor_that_is_gone_is_sent_nothing_again() {
-        let mut answers = Answers::default();
-        answers.put(Answer::Gone, None);
-        assert_eq!(send_answers_by(NOW, &mut answers, |_, _| Err(io::Error::from_raw_os_error(EPIPE))), None);
-        assert!(answers.is_empty());
+        };
+        backlog.flush_by(NOW, send).unwrap();
+        assert_eq!((backlog.poll_timeout(), taken), (None, vec![Answer::StartedUnseen { pid: 7 }, Answer::Gone]));
     }
 }

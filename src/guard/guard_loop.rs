@@ -22,7 +22,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
-use crate::guard::channel::{self, Channel};
+use crate::guard::channel::{Backlog, Channel};
 use crate::guard::deadline_thread::DeadlineThread;
 use crate::guard::job::Job;
 use crate::guard::lease::{self, Lease};
@@ -78,10 +78,7 @@ pub(super) struct GuardLoop {
     pub(super) keeps_ended: bool,
     pub(super) terminal: Terminal,
     alarm: Alarm,
-    pub(super) answers: Answers<OwnedFd>,
-    /// When to send answers again. They are not sent when the socket has room, because that does not mean that the kernel has the missing
-    /// resource.
-    send_again_at: Option<Time>,
+    pub(super) answers: Backlog<Answers<OwnedFd>>,
     /// The lease descriptor of a term, from its first run on.
     pub(super) lease: Option<(i64, Lease)>,
     pub(super) job: Option<Job>,
@@ -169,8 +166,7 @@ impl GuardLoop {
             keeps_ended: false,
             terminal,
             alarm: Alarm::new()?,
-            answers: Answers::default(),
-            send_again_at: None,
+            answers: Backlog::default(),
             lease: None,
             job: None,
             attempt: 0,
@@ -187,7 +183,7 @@ impl GuardLoop {
         guard_loop.prepare_run_cgroup();
         // A guard whose pages must be read from a disk would be late. Locking may not be allowed.
         limits::lock_memory();
-        guard_loop.answers.put(Answer::Ready, None);
+        guard_loop.answers.queue.put(Answer::Ready, None);
         Ok(guard_loop)
     }
 
@@ -221,7 +217,7 @@ impl GuardLoop {
         // Its pidfd does not become readable while a tracer keeps one of its threads.
         let look_for_death = self.channel.is_none() && self.supervisor.is_some();
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
-        [self.guard.poll_timeout(), look, self.send_again_at].into_iter().flatten().min()
+        [self.guard.poll_timeout(), look, self.answers.poll_timeout()].into_iter().flatten().min()
     }
 
     /// Waits for an event or a timeout. Afterwards each part finds out by itself what to do. Nothing else in this loop blocks.
@@ -229,8 +225,7 @@ impl GuardLoop {
         let input = PollFlags::POLLIN;
         let mut sources = vec![PollFd::new(self.children.as_fd(), input), PollFd::new(self.alarm.as_fd(), input)];
         if let Some(channel) = &self.channel {
-            let awaits_room = !self.answers.is_empty() && self.send_again_at.is_none();
-            let output = if awaits_room { PollFlags::POLLOUT } else { PollFlags::empty() };
+            let output = if self.answers.awaits_room() { PollFlags::POLLOUT } else { PollFlags::empty() };
             sources.push(PollFd::new(channel.as_fd(), input | output));
         }
         let pidfd = self.supervisor_pidfd.as_ref().filter(|_| self.supervisor.is_some());
@@ -331,7 +326,8 @@ impl GuardLoop {
 
     pub(super) fn flush(&mut self) {
         if let Some(channel) = &self.channel {
-            self.send_again_at = channel::send_answers(clock::now(), &mut self.answers, channel);
+            // If the supervisor is gone, its socket says so too.
+            let _ = self.answers.flush(clock::now(), channel);
         }
     }
 

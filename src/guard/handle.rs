@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use neli_kafka::clock;
-use neli_proto::guard::{Answer, Order};
+use neli_proto::guard::{Answer, Order, Orders, Waiting};
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::libc::{SIGCONT, SIGKILL};
@@ -38,7 +38,7 @@ pub struct GuardHandle {
     is_dead: bool,
     end: Option<ExitStatus>,
     channel: Channel,
-    backlog: RefCell<Backlog>,
+    backlog: RefCell<Backlog<Orders<OwnedFd>>>,
 }
 
 impl GuardHandle {
@@ -123,7 +123,7 @@ impl GuardHandle {
     ///
     /// As for [`send`](Self::send).
     pub fn send_with(&self, order: &Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
-        self.backlog.borrow_mut().orders.put(order, descriptor);
+        self.backlog.borrow_mut().queue.put(order, descriptor);
         self.flush()
     }
 
@@ -149,7 +149,7 @@ impl GuardHandle {
 
     /// Whether orders are queued.
     pub fn has_backlog(&self) -> bool {
-        !self.backlog.borrow().orders.is_empty()
+        !self.backlog.borrow().queue.is_empty()
     }
 
     /// The next answer, and with [`Answer::Started`] the job's pidfd, if the kernel has pidfds; `None` at the end of the stream: the guard is dead
@@ -192,7 +192,7 @@ impl GuardHandle {
 
     /// Whether the guard has a term that it must release if this process dies.
     pub(crate) fn owes_release(&self) -> bool {
-        self.backlog.borrow().orders.owes_release()
+        self.backlog.borrow().queue.owes_release()
     }
 
     /// Closes the socket. The guard then kills the job if there is one, and ends unless it has a term to release.

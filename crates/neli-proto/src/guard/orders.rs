@@ -7,6 +7,21 @@ use core::mem;
 use super::message::{Answer, Order};
 use crate::guard::message::Target;
 
+/// Messages that wait to be sent, each with an optional descriptor (`D`).
+pub trait Waiting<D> {
+    /// A message.
+    type Message;
+    /// The message that is sent next.
+    fn first(&self) -> Option<(Self::Message, Option<&D>)>;
+    /// Drops the descriptor of the next message, because it can't be sent and the later messages must not wait for it. Returns whether there was
+    /// one.
+    fn give_up_descriptor(&mut self) -> bool;
+    /// Removes the message that is sent next.
+    fn drop_first(&mut self);
+    /// Whether no message waits.
+    fn is_empty(&self) -> bool;
+}
+
 /// Orders in the order in which they were given, each with an optional descriptor (`D`). After them come the signals to pass on, so that
 /// Stop and Kill never wait for signals. The list stays short: a guard that does not answer is killed within a lease, and of repeated
 /// orders for a command only the last one is kept.
@@ -42,35 +57,34 @@ impl<D> Orders<D> {
         self.waiting.push_back((*order, along));
     }
 
-    /// The order that is sent next.
-    pub fn first(&self) -> Option<(Order, Option<&D>)> {
+    /// Whether the guard got a term that it must release if the supervisor dies. This is so until an order reports that the term was
+    /// released.
+    pub const fn owes_release(&self) -> bool {
+        self.owed.is_some()
+    }
+}
+
+impl<D> Waiting<D> for Orders<D> {
+    type Message = Order;
+
+    fn first(&self) -> Option<(Order, Option<&D>)> {
         match self.waiting.front() {
             Some((order, along)) => Some((*order, along.as_ref())),
             None => self.signals.first().map(|(signal, to)| (Order::Signal { signal, to }, None)),
         }
     }
 
-    /// Drops the descriptor of the next order, because it can't be sent and the later orders must not wait for it. Returns whether there
-    /// was one.
-    pub fn give_up_descriptor(&mut self) -> bool {
+    fn give_up_descriptor(&mut self) -> bool {
         self.waiting.front_mut().is_some_and(|(_, along)| along.take().is_some())
     }
 
-    /// Removes the order that is sent next.
-    pub fn drop_first(&mut self) {
+    fn drop_first(&mut self) {
         if self.waiting.pop_front().is_none() {
             self.signals.take_first();
         }
     }
 
-    /// Whether the guard got a term that it must release if the supervisor dies. This is so until an order reports that the term was
-    /// released.
-    pub const fn owes_release(&self) -> bool {
-        self.owed.is_some()
-    }
-
-    /// Whether the list is empty.
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.waiting.is_empty() && self.signals.is_empty()
     }
 }
@@ -153,9 +167,20 @@ impl<D> Answers<D> {
         self.waiting.push_back((answer, along));
     }
 
-    /// Drops the descriptor of the first answer, because it can't be sent and the later answers must not wait for it. Returns whether there
-    /// was one.
-    pub fn give_up_descriptor(&mut self) -> bool {
+    /// Removes the answer that is sent next, and returns it.
+    pub fn take_first(&mut self) -> Option<(Answer, Option<D>)> {
+        self.waiting.pop_front()
+    }
+}
+
+impl<D> Waiting<D> for Answers<D> {
+    type Message = Answer;
+
+    fn first(&self) -> Option<(Answer, Option<&D>)> {
+        self.waiting.front().map(|(answer, along)| (answer.clone(), along.as_ref()))
+    }
+
+    fn give_up_descriptor(&mut self) -> bool {
         let Some((answer, along)) = self.waiting.front_mut() else { return false };
         if let Answer::Started { pid } = *answer {
             *answer = Answer::StartedUnseen { pid };
@@ -163,18 +188,11 @@ impl<D> Answers<D> {
         along.take().is_some()
     }
 
-    /// The answer that is sent next.
-    pub fn first(&self) -> Option<(&Answer, Option<&D>)> {
-        self.waiting.front().map(|(answer, along)| (answer, along.as_ref()))
+    fn drop_first(&mut self) {
+        self.waiting.pop_front();
     }
 
-    /// Removes the answer that is sent next.
-    pub fn take_first(&mut self) -> Option<(Answer, Option<D>)> {
-        self.waiting.pop_front()
-    }
-
-    /// Whether the queue is empty.
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 }
@@ -328,7 +346,7 @@ mod tests_of_answers {
         }
         answers.put(Answer::Gone, None);
         answers.put(Answer::Gone, None);
-        assert_eq!(answers.first(), Some((&Answer::Extended { until: Time::from_nanos(999) }, None)));
+        assert_eq!(answers.first(), Some((Answer::Extended { until: Time::from_nanos(999) }, None)));
         assert!(!answers.is_empty());
         let taken: [_; 4] = core::array::from_fn(|_| answers.take_first().map(|(answer, _)| answer));
         let extended = Answer::Extended { until: Time::from_nanos(999) };

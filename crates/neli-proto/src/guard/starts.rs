@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 
 use super::message::{Answer, Grant, Order};
-use super::orders::Orders;
+use super::orders::{Orders, Waiting};
 use crate::time::Time;
 
 /// The guards that are starting and those that wait, by the numbers of their roles.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli_proto::candidate;
 use neli_proto::fact::Fact;
-use neli_proto::guard::{Answer, Answers, Grant, SeenEnd};
+use neli_proto::guard::{Answer, Answers, Grant, SeenEnd, Waiting};
 use neli_proto::hello::Hello;
 use neli_proto::job::CommandEnd;
 use neli_proto::kafka::Request;

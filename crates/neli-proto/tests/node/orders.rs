@@ -1,6 +1,6 @@
 //! Orders that wait because the guard's socket is full, and the order that ends what the guard owes.
 
-use neli_proto::guard::{Order, Orders, Target};
+use neli_proto::guard::{Order, Orders, Target, Waiting};
 use neli_proto::node::{Action, Event};
 use neli_proto::note::Note;
 use neli_proto::record::{Body, Why};

@@ -1,5 +1,6 @@
 //! The steps that are possible in a world.
 
+use neli_proto::guard::Waiting;
 use neli_proto::time::Time;
 
 use crate::flaws::{WorldFlaw, is_flawed};
