@@ -261,7 +261,7 @@ impl MainLoop {
                 self.send_queued_orders(role);
             }
             self.tell_window(role, now, false);
-            if let Some((message, _)) = self.nodes.roles[role].undecodable.poll(now) {
+            if let Some(message) = self.nodes.poll_undecodable(now, role) {
                 self.nodes.roles[role].logger.event(&LogEvent::error(message));
             }
         }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use neli_kafka::{Host, Nodes, SessionEvent, clock, note_undecodable};
+use neli_kafka::{Host, Nodes, SessionEvent, clock};
 use neli_proto::candidate::Event;
 use neli_proto::kafka::Request;
 use neli_proto::leadership::ReadAt;
@@ -104,7 +104,7 @@ impl Host for MainLoop {
     }
 
     fn note_event(&mut self, now: Time, role: usize, event: &mut Event) {
-        self.note_election_event(role, now, event);
+        self.note_election_event(role, event);
         if let Event::Answered { .. } = event {
             self.reserve_of_client.take_back();
         }
@@ -171,10 +171,9 @@ impl MainLoop {
         }
     }
 
-    /// Logs the events that users should know, and keeps the data that the loop itself needs.
-    fn note_election_event(&mut self, role: usize, now: Time, event: &Event) {
+    /// Logs the events that users should know.
+    fn note_election_event(&mut self, role: usize, event: &Event) {
         let role = &mut self.nodes.roles[role];
-        note_undecodable(&mut role.undecodable, now, &self.config.elections.topic, event);
         if let Event::AssignmentChanged(Assignment::Own) = event {
             role.logger.event(&events::assigned(role.election.partition));
         } else if let Event::Revoked | Event::AssignmentChanged(Assignment::Unknown) = event {

@@ -7,7 +7,6 @@ use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Node, Settings};
 use neli_proto::record::MemberId;
-use neli_proto::reminder::Reminder;
 use neli_proto::spread::Holding;
 use neli_proto::time::Time;
 
@@ -24,8 +23,6 @@ pub(super) struct Role {
     pub(super) election: ElectionId,
     pub(super) logger: Logger,
     pub(super) node: Node,
-    /// A batch that can't be decoded, and for how long it has blocked the reading.
-    pub(super) undecodable: Reminder,
     /// The job and its guard. With several roles only a role that is claimed or led has one.
     pub(super) job: Option<GuardedJob>,
     /// Its guard's place in the order of starts, while the guard waits for it.
@@ -53,7 +50,6 @@ impl Role {
             logger: if config.roles.is_some() { logger.of_role(&election) } else { logger.clone() },
             election,
             node,
-            undecodable: Reminder::default(),
             job: None,
             awaited_guard: None,
             commands: RunningCommands::none(config.hooks.clone()),
@@ -107,8 +103,7 @@ impl HasNode for Role {
 
     fn poll_timeout(&self) -> Option<Time> {
         let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(|orphans| orphans.killing.again_at());
-        let (undecodable, orders) = (self.undecodable.poll_timeout(), self.orders_due_at());
-        [self.node.poll_timeout(), undecodable, orphans, orders, self.look_at()].into_iter().flatten().min()
+        [self.node.poll_timeout(), orphans, self.orders_due_at(), self.look_at()].into_iter().flatten().min()
     }
 }
 

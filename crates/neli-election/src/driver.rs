@@ -11,7 +11,6 @@ use std::time::Duration;
 use std::{io, thread};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, Source, clock, locked, many_roles, reason};
-use neli_proto::candidate;
 use neli_proto::guard::{Action as GuardAction, Order};
 use neli_proto::node::{self, Action, Status};
 use neli_proto::note::Note;
@@ -151,7 +150,9 @@ impl Driver {
     fn handle_timeout(&mut self, role: usize, now: Time) {
         self.let_lease_end(role, now);
         self.nodes.roles[role].drop_tasks_if_due(now);
-        self.nodes.roles[role].warn_if_due(now);
+        if let Some(message) = self.nodes.poll_undecodable(now, role) {
+            self.nodes.roles[role].report_warning(&message);
+        }
         self.nodes.handle_timeout(now, role);
         if let Some(term) = self.nodes.roles[role].term_that_nobody_took(now) {
             if !self.nodes.roles[role].lead_ends() {
@@ -403,17 +404,13 @@ impl Host for Driver {
     }
 
     fn end_actions(&mut self, role: usize) {
-        self.nodes.roles[role].publish(self.nodes.may_claim());
+        self.nodes.roles[role].publish(self.nodes.may_claim(), self.nodes.undecodable(role));
     }
 
     fn show(&mut self, note: Note) {
         if let Some(Event::Warning { message }) = Event::of(&note) {
             self.warn(&message);
         }
-    }
-
-    fn note_event(&mut self, now: Time, role: usize, event: &mut candidate::Event) {
-        self.nodes.roles[role].note(now, event);
     }
 
     fn handle_process_event(&mut self, _now: Time, event: SessionEvent) {

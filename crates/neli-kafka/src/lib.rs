@@ -44,9 +44,7 @@ pub use event::{KafkaEvent, SessionEvent};
 pub use examination::{Examination, NotAnswered, PartitionSeen, TopicSeen, Unreachable};
 pub use facts::{FactsReader, FactsSettings, FactsTopic, facts_to_create};
 pub use librdkafka::{NewTopic, Rights, librdkafka_version, topic_identity};
-pub use nodes::{
-    EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, hello, many_roles, new_node, note_undecodable, random_bytes,
-};
+pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, hello, many_roles, new_node, random_bytes};
 pub use producer::Producer;
 pub use reader::Reader;
 pub use reading::{IfMissing, Source};

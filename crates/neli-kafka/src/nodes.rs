@@ -73,7 +73,7 @@ pub trait Host {
     /// Shows a message about all roles to users.
     fn show(&mut self, note: Note);
     /// Takes from an event of an election what the loop itself needs, before the node gets it.
-    fn note_event(&mut self, now: Time, role: usize, event: &mut candidate::Event);
+    fn note_event(&mut self, _now: Time, _role: usize, _event: &mut candidate::Event) {}
     /// Handles an event of the session that no node gets, after [`Nodes::troubles`] was told of it.
     fn handle_process_event(&mut self, now: Time, event: SessionEvent);
 
@@ -95,8 +95,8 @@ pub trait Host {
             nodes.session.set_leads(number(role), nodes.roles[role].node().leads().is_some());
             self.end_actions(role);
             let nodes = self.nodes();
-            let timeout = nodes.roles[role].poll_timeout();
-            nodes.timeouts.set(role, timeout);
+            let timeouts = [nodes.roles[role].poll_timeout(), nodes.undecodable[role].poll_timeout()];
+            nodes.timeouts.set(role, timeouts.into_iter().flatten().min());
         }
     }
 
@@ -158,6 +158,8 @@ pub struct Nodes<R> {
     touched: BTreeSet<usize>,
     /// When each role is to be called again.
     timeouts: Timeouts,
+    /// The batch of each role's journal that can't be decoded, if there is one (R0), and for how long it has blocked the reading.
+    undecodable: Vec<Reminder>,
     notes: VecDeque<Note>,
     /// At the process's end: until when it waits for its member to leave the group.
     left_by: Option<Time>,
@@ -177,17 +179,6 @@ pub fn new_node(settings: Settings, is_one_of_many: bool) -> io::Result<Node> {
     let mut node = node.one_of_many();
     node.handle(clock::now(), Event::SpreadBy(None));
     Ok(node)
-}
-
-/// Notes that a batch of the journal of `topic` can't be decoded (R0), which lasts until something is read again: each answer about the log's end
-/// comes all the same.
-pub fn note_undecodable(reminder: &mut Reminder, now: Time, topic: &str, event: &candidate::Event) {
-    use candidate::Event::{HelloAsked, Passed, ReachedEnd, Read, ReadHello, Undecodable};
-    if let Undecodable { offset, error } = event {
-        reminder.begin(now, text::undecodable(topic, *offset, error));
-    } else if let HelloAsked { .. } | Passed { .. } | ReachedEnd { .. } | Read { .. } | ReadHello { .. } = event {
-        reminder.end(now);
-    }
 }
 
 /// What each candidate of this process says of itself. `listen`: the address where it answers by HTTP.
@@ -233,8 +224,9 @@ impl<R: HasNode> Nodes<R> {
             }
         }
         let touched = (0..roles.len()).collect();
+        let undecodable = roles.iter().map(|_| Reminder::default()).collect();
         let (troubles, timeouts) = (Troubles::default(), Timeouts::default());
-        Self { roles, session, troubles, many, touched, timeouts, notes: VecDeque::new(), left_by: None }
+        Self { roles, session, troubles, many, touched, timeouts, undecodable, notes: VecDeque::new(), left_by: None }
     }
 
     // ---- events -----------------------------------------------------------------------------------------------
@@ -319,6 +311,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// Handles an event of a role's election. The session has reported the records of other elections before it.
     pub(crate) fn handle_election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
+        self.note_undecodable(now, role, &event);
         if let candidate::Event::Answered { end, .. } = event {
             // By now it is known how many partitions the topic has.
             if let Some(election) = self.session.election(number(role)) {
@@ -338,6 +331,27 @@ impl<R: HasNode> Nodes<R> {
         self.touched.insert(role);
         self.follow_many();
         self.note_caught_up(role);
+    }
+
+    /// Notes a batch that can't be decoded, until something is read again: each answer about the log's end comes all the same.
+    fn note_undecodable(&mut self, now: Time, role: usize, event: &candidate::Event) {
+        use candidate::Event::{HelloAsked, Passed, ReachedEnd, Read, ReadHello, Undecodable};
+        let reminder = &mut self.undecodable[role];
+        if let Undecodable { offset, error } = event {
+            reminder.begin(now, text::undecodable(&self.roles[role].election_mut().topic, *offset, error));
+        } else if let HelloAsked { .. } | Passed { .. } | ReachedEnd { .. } | Read { .. } | ReadHello { .. } = event {
+            reminder.end(now);
+        }
+    }
+
+    /// That a batch of the role's journal can't be decoded, if so.
+    pub fn undecodable(&self, role: usize) -> Option<&str> {
+        self.undecodable[role].trouble().map(|(_, message)| message)
+    }
+
+    /// The same, if it is to be said now: at once and every 30 s.
+    pub fn poll_undecodable(&mut self, now: Time, role: usize) -> Option<String> {
+        self.undecodable[role].poll(now).map(|(message, _)| message)
     }
 
     /// Calls the node of a role, which may want actions afterwards, and may hold another lead than before.

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use neli_kafka::{ElectionId, HasNode, clock, note_undecodable, reason};
-use neli_proto::candidate;
+use neli_kafka::{ElectionId, HasNode, clock, reason};
 use neli_proto::node::{Node, Status};
 use neli_proto::note::Refusal;
 use neli_proto::record::Offset;
-use neli_proto::reminder::Reminder;
 use neli_proto::supervisor::Ending;
 use neli_proto::time::Time;
 use tokio::sync::{broadcast, watch};
@@ -41,8 +39,6 @@ pub(super) struct Role {
     pub(super) warnings: Warnings,
     /// The lead that is held, or the last one while a task still runs under it.
     pub(super) held: Option<Held>,
-    /// A batch of the journal that can't be decoded, if there is one.
-    undecodable: Reminder,
     /// Why Kafka refuses the candidate, if it does.
     pub(super) refusal: Option<Refusal>,
     /// Whether an operator has ended the election.
@@ -81,8 +77,7 @@ impl HasNode for Role {
         }
         let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
         let drop_at = self.held.as_ref().and_then(|held| held.drop_at);
-        let undecodable = self.undecodable.poll_timeout();
-        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at, undecodable].into_iter().flatten().min()
+        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at].into_iter().flatten().min()
     }
 }
 
@@ -109,7 +104,6 @@ impl Role {
             current_term: None,
             warnings,
             held: None,
-            undecodable: Reminder::default(),
             refusal: None,
             is_election_over: false,
             ending: None,
@@ -192,27 +186,16 @@ impl Role {
         let _ = self.events.as_ref().map(|events| events.send(event));
     }
 
-    /// Notes an event of the journal of which users learn.
-    pub(super) fn note(&mut self, now: Time, event: &candidate::Event) {
-        note_undecodable(&mut self.undecodable, now, &self.election.topic, event);
-    }
-
-    /// Warns of a batch that can't be decoded, at once and every 30 s.
-    pub(super) fn warn_if_due(&mut self, now: Time) {
-        if let Some((message, _)) = self.undecodable.poll(now) {
-            self.report_warning(&message);
-        }
-    }
-
-    /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it.
-    pub(super) fn publish(&self, may_claim: bool) {
+    /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it. `undecodable`: that
+    /// a batch of the journal can't be decoded.
+    pub(super) fn publish(&self, may_claim: bool, undecodable: Option<&str>) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
         let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure));
         let stands = may_claim && !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
-            state.undecodable = self.undecodable.trouble().map(|(_, message)| message.to_owned());
+            state.undecodable = undecodable.map(str::to_owned);
             // One that has ended, in order or not, reads no more who leads.
             let leader = status.leader().filter(|_| self.ending.is_none());
             let leader = leader.map(|leader| Leader::of(leader, state.leader.as_ref()));

@@ -1,5 +1,8 @@
+use neli_proto::candidate;
+
 use super::*;
 use crate::handle::Election;
+use crate::leadership::Leadership;
 
 /// The warnings of a candidate after these events of its session.
 fn warnings_after(events: Vec<SessionEvent>) -> Vec<String> {
@@ -49,7 +52,7 @@ fn a_panic_of_the_thread_ends_the_election_for_the_program() {
     let settings = Election::builder("billing").brokers("localhost:9").on_warning(|_| ()).settings().unwrap();
     let (mut driver, mut shared) = Driver::new(settings).unwrap();
     driver.begin(0, 7, clock::now() + Duration::from_secs(60));
-    driver.nodes.roles[0].publish(true);
+    driver.nodes.roles[0].publish(true, None);
     let tenure = shared[0].state.borrow().tenure.clone().unwrap();
     let panics = move || {
         let _driver = driver;
@@ -62,4 +65,35 @@ fn a_panic_of_the_thread_ends_the_election_for_the_program() {
     assert_eq!(told, [Event::Acquired { term: 7 }, Event::warning(&why)], "whether the lead was released is unknown");
     assert!(shared[0].state.borrow().tenure.is_none());
     assert_eq!(shared[0].state.borrow().ended, Some(Error::System(why)));
+}
+
+/// A candidate that can't read on does not lead. Its program must learn why, as users of `neli-run` do.
+#[test]
+fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _entered = runtime.enter();
+    let settings = Election::builder("billing").brokers("localhost:9").on_warning(|_| ()).settings().unwrap();
+    let (mut driver, mut shared) = Driver::new(settings).unwrap();
+    let mut shared = shared.remove(0);
+    let mut trouble_after = |event| {
+        driver.handle_session_event(SessionEvent::Election { role: 0, event });
+        driver.perform();
+        driver.handle_timeouts();
+        shared.state.borrow().undecodable.clone()
+    };
+    let undecodable = candidate::Event::Undecodable { offset: 7, error: "a bad checksum".into() };
+    let told = trouble_after(undecodable.clone());
+    assert!(told.as_ref().is_some_and(|told| told.contains("offset 7 can't be decoded (a bad checksum)")), "{told:?}");
+    for (event, lasts) in [
+        (candidate::Event::Answered { asked: clock::now(), start: 0, end: 8 }, true),
+        (candidate::Event::ReachedEnd { next: 8 }, false),
+        (undecodable.clone(), true),
+        (candidate::Event::HelloAsked { offset: 7 }, false),
+        (undecodable, true),
+    ] {
+        assert_eq!(trouble_after(event.clone()).is_some(), lasts, "{event:?}");
+    }
+    let warning = Event::Warning { message: told.unwrap_or_default() };
+    assert!(std::iter::from_fn(|| shared.events.try_recv().ok()).any(|event| event == warning));
+    assert!(matches!(Election::joining(shared).leadership(), Leadership::Unknown { trouble: Some(_) }));
 }

@@ -39,7 +39,7 @@ fn leadership_after(passed: Duration, trouble: Option<&str>, end: i64, records: 
         let record = Record::parse(text.as_bytes());
         tell(candidate::Event::Read { offset, record, written_ms: Some(*written_ms) });
     }
-    role.publish(true);
+    role.publish(true, None);
     let (commands, _) = mpsc::unbounded_channel();
     Election::joining(Shared { commands: Commands::new(0, commands), state, events }).leadership_at(began + passed)
 }
@@ -69,13 +69,13 @@ fn a_candidate_that_was_refused_shows_no_leader() {
     role.node.handle(now, node::Event::Election(candidate::Event::Answered { asked: now, start: 0, end: 1 }));
     let record = Record::parse(CLAIM.as_bytes());
     role.node.handle(now, node::Event::Election(candidate::Event::Read { offset: 0, record, written_ms: None }));
-    role.publish(true);
+    role.publish(true, None);
     let (commands, _) = mpsc::unbounded_channel();
     let election = Election::joining(Shared { commands: Commands::new(0, commands), state, events });
     assert_eq!(election.leader().map(|leader| leader.term), Some(0));
     role.node.handle(now, node::Event::Refused("a right is missing".into()));
     role.ending = Some(Error::Refused("a right is missing".to_owned()));
-    role.publish(true);
+    role.publish(true, None);
     role.tell_end();
     assert_eq!(election.leader(), None);
 }
@@ -97,7 +97,7 @@ fn that_the_topic_was_made_anew_is_why_the_leader_is_unknown() {
     for event in [answered(), judged(), candidate::Event::HistoryCut, answered(), judged()] {
         role.node.handle(now, node::Event::Election(event));
     }
-    role.publish(true);
+    role.publish(true, None);
     let (commands, _) = mpsc::unbounded_channel();
     let leadership =
         Election::joining(Shared { commands: Commands::new(0, commands), state, events }).leadership_at(now);
@@ -127,32 +127,4 @@ fn each_term_that_began_ends_with_one_event() {
     }
     let seen: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
     assert_eq!(seen, [acquired(1), Event::Fenced { term: 1 }, acquired(7), released(7, Reason::Left)]);
-}
-
-/// A candidate that can't read on does not lead. Its program must learn why, as users of `neli-run` do.
-#[test]
-fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
-    let (mut role, state, mut events) = new_role();
-    let now = clock::now();
-    let undecodable = candidate::Event::Undecodable { offset: 7, error: "a bad checksum".into() };
-    role.note(now, &undecodable);
-    assert!(role.poll_timeout().is_some_and(|due| due <= now));
-    role.warn_if_due(now);
-    role.publish(true);
-    let told = state.borrow().undecodable.clone();
-    assert!(told.as_ref().is_some_and(|told| told.contains("offset 7 can't be decoded (a bad checksum)")), "{told:?}");
-    assert_eq!(events.try_recv().ok(), told.map(|message| Event::Warning { message }));
-    let (commands, _) = mpsc::unbounded_channel();
-    let shared = Shared { commands: Commands::new(0, commands), state: state.clone(), events };
-    assert!(matches!(Election::joining(shared).leadership(), Leadership::Unknown { trouble: Some(_) }));
-    for (event, lasts) in [
-        (candidate::Event::Answered { asked: now, start: 0, end: 8 }, true),
-        (candidate::Event::ReachedEnd { next: 8 }, false),
-        (candidate::Event::HelloAsked { offset: 7 }, false),
-    ] {
-        role.note(now, &undecodable);
-        role.note(now, &event);
-        role.publish(true);
-        assert_eq!(state.borrow().undecodable.is_some(), lasts, "{event:?}");
-    }
 }
