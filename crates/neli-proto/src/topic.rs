@@ -1,6 +1,5 @@
 //! R0: judges by the topic's configuration whether its log keeps the records that leases depend on.
 
-use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -121,11 +120,18 @@ pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement
 
 /// The settings for which a topic is refused, each with its value and the right value.
 pub fn refusals(settings: &TopicSettings) -> Vec<RefusedSetting> {
-    let policy = settings.cleanup_policy.clone().filter(|policy| policy != "delete");
-    let least = i64::try_from(LEAST_RETENTION.as_millis()).unwrap_or(i64::MAX);
+    let least = whole_millis(LEAST_RETENTION);
+    let policy = settings.cleanup_policy.as_ref().filter(|policy| *policy != "delete");
     let retention = settings.retention_ms.filter(|retention| *retention != -1 && *retention < least);
-    let policy = policy.map(RefusedSetting::CleanupPolicy);
-    policy.into_iter().chain(retention.map(RefusedSetting::RetentionMs)).collect()
+    let policy = policy.map(|policy| RefusedSetting {
+        name: "cleanup.policy",
+        text: format!("cleanup.policy={policy}: must be delete"),
+    });
+    let retention = retention.map(|retention| RefusedSetting {
+        name: "retention.ms",
+        text: format!("retention.ms={retention}: must be -1 or at least {least}"),
+    });
+    policy.into_iter().chain(retention).collect()
 }
 
 /// The risks that apply to a topic.
@@ -134,18 +140,30 @@ pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
         Ok(settings) => settings,
         Err(reason) => return unread(facts, reason, place),
     };
-    let clock = settings.timestamp_type.clone().filter(|clock| clock != "LogAppendTime");
-    let mut risks = Vec::from_iter(clock.map(Risk::TimestampType));
-    risks.extend(settings.retention_bytes.filter(|bytes| *bytes != -1).map(Risk::RetentionBytes));
-    risks.extend(settings.unclean_leader_election.filter(|is_on| *is_on).map(|_| Risk::UncleanLeaderElection));
+    let clock = settings.timestamp_type.as_ref().filter(|clock| *clock != "LogAppendTime");
+    let mut risks = Vec::from_iter(clock.map(|clock| {
+        let text = format!(
+            "message.timestamp.type={clock}: retention goes by the candidates' clocks, and a clock an hour ahead is \
+             refused; LogAppendTime is right"
+        );
+        Risk::of_setting("message.timestamp.type", text)
+    }));
+    risks.extend(settings.retention_bytes.filter(|bytes| *bytes != -1).map(|bytes| {
+        let text = format!("retention.bytes={bytes}: a living leader's records may be cut; -1 is right");
+        Risk::of_setting("retention.bytes", text)
+    }));
+    let text =
+        "unclean.leader.election.enable=true: records that were read may be lost, and two jobs may run; false is right";
+    risks.extend(settings.unclean_election(text));
     risks.extend(replication_risk(&facts.layout, settings.min_insync_replicas, place));
-    risks.extend(Some(settings.hidden()).filter(|hidden| !hidden.is_empty()).map(Risk::Hidden));
+    risks.extend(settings.hidden());
     risks
 }
 
 /// The risks of a topic whose settings can't be read.
 fn unread(facts: &TopicFacts, reason: &str, place: JudgedPartition<'_>) -> Vec<Risk> {
-    iter::once(Risk::Unread(reason.to_owned())).chain(replication_risk(&facts.layout, None, place)).collect()
+    let text = format!("its configuration can't be read ({reason}): whether it keeps its records is unknown");
+    iter::once(Risk { is_unread: true, ..Risk::of(text) }).chain(replication_risk(&facts.layout, None, place)).collect()
 }
 
 /// Judges the topic of facts, which must keep each fact for `retention`, and of windows of this length also one that a later fact replaces.
@@ -165,23 +183,39 @@ pub fn judge_topic_of_facts(
     };
     let policy = settings.cleanup_policy.as_deref();
     if let Some(policy) = policy.filter(|policy| !policy.split(',').any(|part| part.trim() == "compact")) {
-        return Err(RefusedSetting::CleanupPolicyOfFacts(policy.to_owned()));
+        let text = format!("cleanup.policy={policy}: must be compact or compact,delete");
+        return Err(RefusedSetting { name: "cleanup.policy", text });
     }
-    let of = |wanted: Duration| i64::try_from(wanted.as_millis()).unwrap_or(i64::MAX);
-    let wanted = of(retention);
+    let wanted = whole_millis(retention);
     let forgets = policy.is_some_and(|policy| policy.contains("delete"));
     let retention = settings.retention_ms.filter(|actual| forgets && (0..wanted).contains(actual));
-    let mut risks = Vec::from_iter(retention.map(|actual| Risk::RetentionOfFacts { actual, wanted }));
-    let lag = settings.min_compaction_lag_ms.zip(window.map(of)).filter(|(actual, wanted)| actual < wanted);
-    risks.extend(lag.map(|(actual, wanted)| Risk::CompactionLagOfFacts { actual, wanted }));
-    risks.extend(settings.unclean_leader_election.filter(|is_on| *is_on).map(|_| Risk::UncleanLeaderElectionOfFacts));
+    let mut risks = Vec::from_iter(retention.map(|actual| {
+        let text = format!(
+            "retention.ms={actual}: a key is forgotten, and runs again, earlier than --once-retention says ({wanted})"
+        );
+        Risk::of_setting("retention.ms", text)
+    }));
+    let lag = settings.min_compaction_lag_ms.zip(window.map(whole_millis)).filter(|(actual, wanted)| actual < wanted);
+    risks.extend(lag.map(|(actual, wanted)| {
+        let text = format!(
+            "min.compaction.lag.ms={actual}: a late record of an earlier window's run may hide that the present window is done, and it \
+             runs again; a window's length ({wanted}) or more is right"
+        );
+        Risk::of_setting("min.compaction.lag.ms", text)
+    }));
+    let text = "unclean.leader.election.enable=true: a fact may be lost, and its key may run again; false is right";
+    risks.extend(settings.unclean_election(text));
     risks.extend(replication_risk(&facts.layout, settings.min_insync_replicas, place));
     Ok(risks)
 }
 
+fn whole_millis(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
+}
+
 impl TopicSettings {
-    /// The names of the settings that the broker does not show.
-    fn hidden(&self) -> Vec<&'static str> {
+    /// The settings that the broker does not show.
+    fn hidden(&self) -> Option<Risk> {
         let shown = [
             ("cleanup.policy", self.cleanup_policy.is_some()),
             ("message.timestamp.type", self.timestamp_type.is_some()),
@@ -190,7 +224,17 @@ impl TopicSettings {
             ("retention.ms", self.retention_ms.is_some()),
             ("unclean.leader.election.enable", self.unclean_leader_election.is_some()),
         ];
-        shown.into_iter().filter_map(|(name, is_shown)| (!is_shown).then_some(name)).collect()
+        let names = shown.into_iter().filter_map(|(name, is_shown)| (!is_shown).then_some(name));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "the broker does not show {names}: whether it keeps its records is judged by the other settings alone"
+        );
+        (!names.is_empty()).then(|| Risk::of(text))
+    }
+
+    fn unclean_election(&self, text: &str) -> Option<Risk> {
+        let is_on = self.unclean_leader_election == Some(true);
+        is_on.then(|| Risk::of_setting("unclean.leader.election.enable", text.into()))
     }
 
     /// Whether every record that was cut from the log's head was certainly older than the least retention: the broker shows each setting
@@ -210,9 +254,17 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedParti
         return None;
     }
     if layout.replicas.len() < 2 {
-        return Some(Risk::OneReplica { brokers, command: more_replicas(layout, place) });
+        let text = format!(
+            "it has one replica, though there are {brokers} brokers (it was created while one was up, or by \
+             hand): without that broker nobody can lead"
+        );
+        return Some(Risk { command: Some(more_replicas(layout, place)), ..Risk::of(text) });
     }
-    min_insync.filter(|least| *least < 2).map(Risk::MinInsyncReplicas)
+    min_insync.filter(|least| *least < 2).map(|least| {
+        let text =
+            format!("min.insync.replicas={least}: records that were read may be lost with one broker; 2 is right");
+        Risk::of_setting("min.insync.replicas", text)
+    })
 }
 
 /// The commands that give the partition up to three replicas, for a shell with Kafka's own tools. The broker that has the partition now
@@ -235,159 +287,60 @@ fn more_replicas(layout: &Layout, place: JudgedPartition<'_>) -> String {
     )
 }
 
-// ---- Why a topic is refused ------------------------------------------------------
+// ---- why a topic is refused, and the risks of one that is not -------------------------------------------------------
 
-/// A setting for which a topic is refused, with its value.
+/// A setting for which a topic is refused.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum RefusedSetting {
-    /// `cleanup.policy` of a journal.
-    CleanupPolicy(String),
-    /// `cleanup.policy` of a topic of facts.
-    CleanupPolicyOfFacts(String),
-    /// `retention.ms` of a journal.
-    RetentionMs(i64),
-}
-
-impl RefusedSetting {
+pub struct RefusedSetting {
     /// Kafka's name of the setting.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::CleanupPolicy(_) | Self::CleanupPolicyOfFacts(_) => "cleanup.policy",
-            Self::RetentionMs(_) => "retention.ms",
-        }
-    }
+    pub name: &'static str,
+    /// Its value and the right value.
+    text: String,
 }
 
-/// Shows the setting, its value and the right value.
 impl fmt::Display for RefusedSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CleanupPolicy(policy) => write!(f, "cleanup.policy={policy}: must be delete"),
-            Self::CleanupPolicyOfFacts(policy) => {
-                write!(f, "cleanup.policy={policy}: must be compact or compact,delete")
-            }
-            Self::RetentionMs(retention) => {
-                write!(f, "retention.ms={retention}: must be -1 or at least {}", LEAST_RETENTION.as_millis())
-            }
-        }
+        f.write_str(&self.text)
     }
 }
 
 impl Error for RefusedSetting {}
 
-// ---- the risks of a topic that is not refused -----------------------------------------------------------------------
-
 /// A property of a topic that may lose records.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Risk {
-    /// `min.compaction.lag.ms` of a topic of facts about windows.
-    CompactionLagOfFacts {
-        /// Its value, in milliseconds.
-        actual: i64,
-        /// The least right value, in milliseconds.
-        wanted: i64,
-    },
-    /// The broker does not show these settings.
-    Hidden(Vec<&'static str>),
-    /// `min.insync.replicas`.
-    MinInsyncReplicas(u32),
-    /// The partition has one replica.
-    OneReplica {
-        /// The number of replicas that the partition could have.
-        brokers: usize,
-        /// The commands that give the partition more replicas, for a shell with Kafka's own tools.
-        command: String,
-    },
-    /// `retention.bytes`.
-    RetentionBytes(i64),
-    /// `retention.ms` of a topic of facts.
-    RetentionOfFacts {
-        /// Its value, in milliseconds.
-        actual: i64,
-        /// The least right value, in milliseconds.
-        wanted: i64,
-    },
-    /// `message.timestamp.type`.
-    TimestampType(String),
-    /// `unclean.leader.election.enable` of a journal.
-    UncleanLeaderElection,
-    /// `unclean.leader.election.enable` of a topic of facts.
-    UncleanLeaderElectionOfFacts,
-    /// None of its settings could be read.
-    Unread(String),
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Risk {
+    /// The setting to alter, under Kafka's name for it.
+    pub setting: Option<&'static str>,
+    /// The commands that give the partition more replicas, for a shell with Kafka's own tools, if it has one replica.
+    pub command: Option<String>,
+    /// Whether none of its settings could be read.
+    pub is_unread: bool,
+    text: String,
 }
 
 impl Risk {
-    /// The setting to alter, under Kafka's name for it.
-    pub const fn setting(&self) -> Option<&'static str> {
-        match self {
-            Self::Hidden(_) | Self::OneReplica { .. } | Self::Unread(_) => None,
-            Self::CompactionLagOfFacts { .. } => Some("min.compaction.lag.ms"),
-            Self::MinInsyncReplicas(_) => Some("min.insync.replicas"),
-            Self::RetentionBytes(_) => Some("retention.bytes"),
-            Self::RetentionOfFacts { .. } => Some("retention.ms"),
-            Self::TimestampType(_) => Some("message.timestamp.type"),
-            Self::UncleanLeaderElection | Self::UncleanLeaderElectionOfFacts => Some("unclean.leader.election.enable"),
-        }
+    /// The risk with this text: the value, what may be lost, and the right value.
+    pub fn of(text: String) -> Self {
+        Self { text, ..Self::default() }
+    }
+
+    fn of_setting(name: &'static str, text: String) -> Self {
+        Self { setting: Some(name), ..Self::of(text) }
     }
 }
 
-/// Shows the value, what may be lost, and the right value; without the command of [`Risk::OneReplica`].
+/// Shows its text, without the command.
 impl fmt::Display for Risk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::CompactionLagOfFacts { actual, wanted } => write!(
-                f,
-                "min.compaction.lag.ms={actual}: a late record of an earlier window's run may hide that the present window is done, and it \
-                 runs again; a window's length ({wanted}) or more is right"
-            ),
-            Self::Hidden(names) => write!(
-                f,
-                "the broker does not show {}: whether it keeps its records is judged by the other settings alone",
-                names.join(", ")
-            ),
-            Self::MinInsyncReplicas(least) => {
-                write!(f, "min.insync.replicas={least}: records that were read may be lost with one broker; 2 is right")
-            }
-            Self::OneReplica { brokers, .. } => write!(
-                f,
-                "it has one replica, though there are {brokers} brokers (it was created while one was up, or by \
-                 hand): without that broker nobody can lead"
-            ),
-            Self::RetentionBytes(bytes) => {
-                write!(f, "retention.bytes={bytes}: a living leader's records may be cut; -1 is right")
-            }
-            Self::RetentionOfFacts { actual, wanted } => write!(
-                f,
-                "retention.ms={actual}: a key is forgotten, and runs again, earlier than --once-retention says ({wanted})"
-            ),
-            Self::TimestampType(clock) => write!(
-                f,
-                "message.timestamp.type={clock}: retention goes by the candidates' clocks, and a clock an hour ahead is \
-                 refused; LogAppendTime is right"
-            ),
-            Self::UncleanLeaderElection => f.write_str(
-                "unclean.leader.election.enable=true: records that were read may be lost, and two jobs may run; \
-                 false is right",
-            ),
-            Self::UncleanLeaderElectionOfFacts => f.write_str(
-                "unclean.leader.election.enable=true: a fact may be lost, and its key may run again; false is right",
-            ),
-            Self::Unread(reason) => {
-                write!(f, "its configuration can't be read ({reason}): whether it keeps its records is unknown")
-            }
-        }
+        f.write_str(&self.text)
     }
 }
 
 /// One warning about all risks, with the commands.
 pub fn warning(risks: &[Risk]) -> String {
-    let text = |risk: &Risk| {
-        if let Risk::OneReplica { command, .. } = risk {
-            format!("{risk}; to fix it: {command}")
-        } else {
-            risk.to_string()
-        }
+    let text = |risk: &Risk| match &risk.command {
+        Some(command) => format!("{risk}; to fix it: {command}"),
+        None => risk.to_string(),
     };
     risks.iter().map(text).collect::<Vec<_>>().join("; ")
 }

@@ -151,7 +151,7 @@ impl Look<'_> {
         };
         let planned = self.planned();
         for refusal in &refusals {
-            findings.fail("settings", about(name, refusal), self.set_right(&planned, refusal.name()));
+            findings.fail("settings", about(name, refusal), self.set_right(&planned, refusal.name));
         }
         for risk in &risks {
             findings.warn("settings", about(name, risk), self.fix(&planned, risk));
@@ -163,13 +163,13 @@ impl Look<'_> {
 
     /// The command that removes this risk.
     fn fix(&self, planned: &NewTopic<'_>, risk: &Risk) -> Option<String> {
-        if let Risk::OneReplica { command, .. } = risk {
-            return Some(command.clone());
+        if risk.command.is_some() {
+            return risk.command.clone();
         }
-        if let Risk::Unread(_) = risk {
+        if risk.is_unread {
             return Some(self.fixes.allow(&["DescribeConfigs"], ("--topic", planned.name)));
         }
-        self.set_right(planned, risk.setting()?)
+        self.set_right(planned, risk.setting?)
     }
 
     /// The command that gives this setting the value that a new topic would have.
