@@ -13,7 +13,7 @@ use core::mem;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Fields, MemberId, Offset, is_default, to_line};
+use crate::record::{MemberId, Offset, fields_of, is_default, known, parsed, to_line};
 use crate::time::Span;
 
 /// The suffix that makes the name of the topic of facts from the journal's name.
@@ -40,7 +40,7 @@ pub enum Outcome {
 }
 
 /// One record about a key's run.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Fact {
     /// The key.
     pub key: Box<str>,
@@ -52,28 +52,34 @@ pub struct Fact {
     /// The term of the run. If the key was forgotten: the journal's last offset at the operator's request.
     pub term: Offset,
     /// The member that runs it or ran it.
+    #[serde(default, deserialize_with = "known")]
     pub member: Option<MemberId>,
     /// The name of that candidate.
+    #[serde(default, deserialize_with = "known")]
     pub name: Option<Box<str>>,
     /// The job's exit status, once it has ended.
+    #[serde(default, deserialize_with = "known")]
     pub exit: Option<u8>,
     /// 1, plus 1 for each earlier run of the key that failed, on any machine.
     pub attempt: u32,
     /// How long the job ran, in milliseconds.
+    #[serde(default, deserialize_with = "known")]
     pub ran_ms: Option<u64>,
     /// When this was written, in milliseconds since 1970 by the writer's wall clock. For display only.
+    #[serde(default, deserialize_with = "known")]
     pub at_ms: Option<u64>,
-    /// How often the key had been forgotten when the run began. In a `forgotten` record, this request is counted too.
-    #[serde(skip_serializing_if = "is_default")]
+    /// How often the key had been forgotten when the run began. In a `forgotten` record, this request is counted too. A number
+    /// that this version does not know is no reason to count the fact as never forgotten.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub forgets: u32,
     /// How many times the journal had been created again when the run began, as far as the facts show it. Then terms begin again.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
     pub remakes: u32,
     /// The order of the facts of one candidate: a later one has a higher number. 0 if it is not known.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
     pub seq: u32,
     /// The runs up to this fact. For display only; the owner adds it when it writes the fact.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
     pub account: Account,
 }
 
@@ -168,25 +174,7 @@ impl Fact {
 
     /// Parses a line of JSON; `None` if it is not a fact that this version can read.
     pub fn parse(line: &[u8]) -> Option<Self> {
-        let fields = Fields::parse(line)?;
-        let span = fields.get("window_from_ms").zip(fields.get("window_until_ms"));
-        Some(Self {
-            key: fields.get("key")?,
-            window: span.map(|(from_ms, until_ms)| Span { from_ms, until_ms }),
-            outcome: fields.get("outcome")?,
-            term: fields.get("term")?,
-            member: fields.get("member"),
-            name: fields.get("name"),
-            exit: fields.get("exit"),
-            attempt: fields.get("attempt")?,
-            ran_ms: fields.get("ran_ms"),
-            at_ms: fields.get("at_ms"),
-            // A number that is too high for this version is no reason to count the fact as never forgotten.
-            forgets: fields.get::<u64>("forgets").unwrap_or_default().try_into().ok()?,
-            remakes: fields.get("remakes").unwrap_or_default(),
-            seq: fields.get("seq").unwrap_or_default(),
-            account: fields.get("account").unwrap_or_default(),
-        })
+        fields_of(line).and_then(parsed)
     }
 
     /// This fact as a line of JSON, without a line end.

@@ -5,10 +5,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::mapping::Mapping;
-use crate::record::{Fields, MAX_BYTES, MemberId, Offset, is_default, to_line};
+use crate::record::{MAX_BYTES, MemberId, Offset, fields_of, is_default, kind_of, known, parsed, to_line};
 use crate::role_set::RoleSet;
 
 /// The longest time that a process waits with its exit for the delivery of its last hello, without which the others count it as alive for up to 75 s
@@ -19,71 +20,71 @@ pub const LAST_HELLO_TAKES: Duration = Duration::from_millis(200);
 const KIND: &str = "hello";
 
 /// A hello. What is not known, or is as it is for most candidates, is left out.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Hello {
     /// The writer's member id.
     pub member: MemberId,
     /// The writer's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
     /// The writer's own number of the record; `None` in the hello of a process with many roles.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
     /// The machine's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<str>>,
     /// The process id.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The program's version.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub version: Option<Box<str>>,
     /// The elector, `group` or `log`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub elector: Option<Box<str>>,
     /// The writer's member id in the consumer group; `None` while it is not a member, or has many roles.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub group_member: Option<Box<str>>,
     /// Why the group does not take the writer, in Kafka's words; `None` if it does. Only displayed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub group_refuses: Option<Box<str>>,
     /// The address where the writer answers by HTTP (`--listen`). Only displayed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub listen: Option<Box<str>>,
     /// `--roles` as typed; `None` if the writer is a candidate of one role.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub roles: Option<Box<str>>,
     /// The number of partitions of the topic, over which the roles are mapped.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
     /// `--priority`: a candidate of a higher one claims a vacancy first.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
     pub priority: u16,
     /// `--overlap`, in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub overlap_ms: Option<u64>,
     /// `--once`, `--window` or `--schedule` with the options that go with it, as typed, without the key. Only compared and displayed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub once: Option<Box<str>>,
     /// `--max-roles`: the most roles that the writer leads.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub max_roles: Option<u32>,
     /// The offset of its first hello, or of a claim of its that took effect before; `None` while neither was read back.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub joined: Option<Offset>,
     /// A candidate that shall say hello now. It is to have a role, if it is still there.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub asks: Option<MemberId>,
     /// The time after this hello, in milliseconds, during which the writer does not claim the roles for which its records do not show who
     /// leads, unless a record shows it; `None` if they do for all roles.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub waits_ms: Option<u64>,
     /// The roles for which the writer no longer stands, by the numbers of its own mapping: they were ended, or their job ended by itself and
     /// is not run again.
-    #[serde(skip_serializing_if = "RoleSet::is_empty")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "RoleSet::is_empty")]
     pub left: RoleSet,
     /// Whether the writer leaves: it leads no role any more, and will lead none.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
     pub leaves: bool,
 }
 
@@ -98,30 +99,7 @@ impl Hello {
         if line.len() > MAX_BYTES {
             return None;
         }
-        let fields = Fields::parse(line).filter(|fields| fields.str("kind") == Some(KIND))?;
-        Some(Self {
-            member: fields.get("member")?,
-            name: fields.get("name"),
-            seq: fields.get("seq"),
-            host: fields.get("host"),
-            pid: fields.get("pid"),
-            version: fields.get("version"),
-            elector: fields.get("elector"),
-            group_member: fields.get("group_member"),
-            group_refuses: fields.get("group_refuses"),
-            listen: fields.get("listen"),
-            roles: fields.get("roles"),
-            partitions: fields.get("partitions"),
-            priority: fields.get("priority").unwrap_or_default(),
-            overlap_ms: fields.get("overlap_ms"),
-            once: fields.get("once"),
-            max_roles: fields.get("max_roles"),
-            joined: fields.get("joined"),
-            asks: fields.get("asks"),
-            waits_ms: fields.get("waits_ms"),
-            left: fields.str("left").map(RoleSet::parse).unwrap_or_default(),
-            leaves: fields.get("leaves").unwrap_or_default(),
-        })
+        fields_of(line).filter(|fields| kind_of(fields) == Some(KIND)).and_then(parsed)
     }
 
     /// The hello as a line of JSON, without a line end. If it is too long to be read, what is only displayed is left out.
@@ -153,7 +131,7 @@ impl Hello {
 
     /// Whether the writer stands for none of its roles any more, as in the hello that is written for a dead process.
     pub(crate) fn stands_for_no_role(&self) -> bool {
-        usize::try_from(self.mapping().count()).is_ok_and(|count| self.left.has_first(count))
+        self.left.has_first(self.mapping().count())
     }
 
     /// What the hello says about one role, whose number in the writer's own mapping this is: a process that has left the role leaves as far
@@ -166,7 +144,7 @@ impl Hello {
 
     /// Whether the writer stands no longer for the role with this number in its own mapping.
     pub(crate) fn leaves_role(&self, role: u32) -> bool {
-        self.leaves || self.left.contains_number(role)
+        self.leaves || self.left.contains(role)
     }
 
     /// The writer's mapping of roles to partitions.
@@ -195,10 +173,10 @@ pub fn question(by: &str) -> Vec<u8> {
 
 /// Whether this is such a question.
 pub(crate) fn is_question(line: &[u8]) -> bool {
-    let is_one = |fields: Fields| {
-        fields.str("kind") == Some(KIND) && fields.str("member").is_none() && fields.str("asks") == Some(ALL)
-    };
-    Fields::parse(line).is_some_and(is_one)
+    fields_of(line).is_some_and(|fields| {
+        let has_writer = fields.get("member").is_some_and(Value::is_string);
+        kind_of(&fields) == Some(KIND) && !has_writer && fields.get("asks").is_some_and(|asks| asks == ALL)
+    })
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ enum Stage {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Introduction {
     /// The process's hello. `joined` is the offset of the first one, once it was read back.
-    hello: Hello,
+    pub(crate) hello: Hello,
     /// Until when the last of the undecided roles may claim nothing.
     undecided_until: Option<Time>,
     /// The end of the log when this process began to read, and the time then. The writer of an earlier hello may have gone since.
@@ -200,7 +200,7 @@ impl Introduction {
 
     /// Sends a hello soon, because this process no longer stands for a role. The others must know this before they claim the role or
     /// hand it over.
-    pub(crate) fn role_left(&mut self, now: Time, role: usize) {
+    pub(crate) fn role_left(&mut self, now: Time, role: u32) {
         if !self.hello.left.contains(role) {
             self.hello.left.insert(role);
             self.say_hello_by(now + HELLO_AFTER_LEAVING);

@@ -1,10 +1,8 @@
 //! The decisions of a process with several roles, besides those of each node: its hello to the other processes, and the roles that it
 //! should hold.
 //!
-//! It connects `Introduction` and [`Spread`] for the owner of the nodes. Neither begins before the number of the topic's partitions is
-//! known, and no claim is made before the introduction allows it.
-
-use alloc::boxed::Box;
+//! It connects `Introduction` and [`Spread`] for the owner of the nodes. Nothing is said or claimed before the number of the topic's partitions
+//! is known, and no claim is made before the introduction allows it.
 
 use crate::candidate::{self, Elector};
 use crate::hello::{Hello, is_question};
@@ -23,17 +21,9 @@ pub use crate::spread::Settings;
 /// The spread and the introduction of a process with many roles.
 #[derive(Clone, Debug)]
 pub struct ManyRoles {
-    settings: Settings,
-    /// R0: the topic may carry an election.
-    is_fit: bool,
-    known: Option<Known>,
-}
-
-/// The data that exist once the number of partitions is known.
-#[derive(Clone, Debug)]
-struct Known {
     introduction: Introduction,
     spread: Spread,
+    elector: Elector,
     uses_group: bool,
     /// The offset of the last hello that was read.
     last_hello: Option<Offset>,
@@ -43,14 +33,17 @@ struct Known {
 
 impl ManyRoles {
     /// The state of a process that has read nothing yet.
-    pub const fn new(settings: Settings) -> Self {
-        Self { settings, is_fit: false, known: None }
+    pub fn new(settings: Settings) -> Self {
+        let spread = Spread::new(&settings);
+        let Settings { hello, elector, .. } = settings;
+        let introduction = Introduction::new(hello);
+        Self { introduction, spread, elector, uses_group: true, last_hello: None, spread_due: None }
     }
 
     /// The next action. The caller must ask until there is none, since a node's reaction to one event may change the input of another node.
     #[must_use]
     pub fn poll_action(&mut self) -> Option<Action> {
-        let Known { introduction, spread, spread_due, .. } = self.known.as_mut()?;
+        let Self { introduction, spread, spread_due, .. } = self;
         if let Some(action) = introduction.poll_action() {
             return Some(action);
         }
@@ -74,9 +67,8 @@ impl ManyRoles {
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let known = self.known.as_ref()?;
-        let spread_due = known.spread_due.filter(|_| known.introduction.stands());
-        [known.introduction.poll_timeout(), spread_due].into_iter().flatten().min()
+        let spread_due = self.spread_due.filter(|_| self.stands());
+        [self.introduction.poll_timeout(), spread_due].into_iter().flatten().min()
     }
 
     /// Performs what is due. Early calls do nothing.
@@ -84,88 +76,94 @@ impl ManyRoles {
         if self.poll_timeout().is_none_or(|due| now < due) {
             return;
         }
-        if let Some(known) = &mut self.known {
-            known.introduction.handle_timeout(now);
-            // This is also called before this process may stand, so that a later plan uses this time.
-            known.spread.handle_timeout(now);
-        }
+        self.introduction.handle_timeout(now);
+        // This is also called before this process may stand, so that a later plan uses this time.
+        self.spread.handle_timeout(now);
     }
 
     /// Whether the process should be a member of the group. It is none if the topic has another number of partitions than there are roles, since
     /// the group could not say of each role which process claims it first. (With `--patience never` only members claim.)
-    pub fn uses_group(&self) -> bool {
-        self.known.as_ref().is_none_or(|known| known.uses_group)
+    pub const fn uses_group(&self) -> bool {
+        self.uses_group
     }
 
     /// Whether the process may claim vacancies: its first hello was read back, and no other candidate has objected in time.
     pub fn stands(&self) -> bool {
-        self.known.as_ref().is_some_and(|known| known.introduction.stands())
+        self.introduction.stands()
     }
 
     /// The last hello, if the process has sent any: it reports that the process leads no role and will lead none.
     pub fn last_hello(&self) -> Option<Hello> {
-        let said = self.known.as_ref()?.introduction.said()?;
-        Some(Hello { leaves: true, left: RoleSet::new(), ..said.clone() })
+        self.introduction.said().map(|said| Hello { leaves: true, left: RoleSet::new(), ..said.clone() })
     }
 
     /// The hello that is written for the process after its death, if it has said any: it reports that the process stands for no role.
     /// It does not say that the process leaves: one of its guards may still have to end a job, and until then a role must not be led elsewhere by
     /// a process that looks for it in another partition.
     pub fn hello_after_death(&self) -> Option<Hello> {
-        let said = self.known.as_ref()?.introduction.said()?;
-        Some(Hello { left: RoleSet::of_first(self.settings.roles), ..said.clone() })
+        let said = self.introduction.said()?;
+        Some(Hello { left: RoleSet::of_first(said.mapping().count()), ..said.clone() })
     }
 
     // ---- events -----------------------------------------------------------------------------------------------------
 
     /// Handles the answer about the end of a role's log: by then the number of partitions is known.
     pub fn listens(&mut self, now: Time, role: usize, end: Offset, partitions: u32) {
-        self.begin(now, partitions);
-        if let Some(known) = self.known.as_mut().filter(|_| role == 0) {
-            known.introduction.listens(now, end);
+        let hello = &mut self.introduction.hello;
+        if hello.partitions.is_none() {
+            hello.partitions = Some(partitions);
+            let roles = hello.mapping().count();
+            let is_never = self.elector == Elector::Group(Patience::Never);
+            self.uses_group = is_never || self.elector != Elector::Log && partitions == roles;
+            if self.uses_group {
+                // A candidate of an earlier version hands roles over by the group's assignment, unless another one states a limit.
+                hello.max_roles.get_or_insert(roles);
+            }
+        }
+        if role == 0 {
+            self.introduction.listens(now, end);
         }
     }
 
     /// Notes that a role's topic satisfies R0.
     pub fn topic_judged(&mut self, now: Time, role: usize) {
         if role == 0 {
-            // This often becomes known before the end of the log.
-            self.is_fit = true;
-            self.known.iter_mut().for_each(|known| known.introduction.topic_judged(now));
+            self.introduction.topic_judged(now);
         }
     }
 
     /// Handles a cut of the history of a role's partition.
     pub fn history_cut(&mut self, role: usize) {
-        for known in self.known.iter_mut().filter(|_| role == 0) {
-            known.introduction.history_cut();
-            known.last_hello = None;
+        if role == 0 {
+            self.introduction.history_cut();
+            self.last_hello = None;
         }
     }
 
     /// Handles a change of this member's assignment in a role.
     pub fn stand(&mut self, now: Time, role: usize, assignment: Assignment) {
         if assignment != Assignment::Unknown {
-            self.group_refuses(now, None);
+            self.introduction.group_refuses(now, None);
         }
-        self.known.iter_mut().for_each(|known| known.spread.stand(now, role, assignment));
+        self.spread.stand(now, role, assignment);
     }
 
     /// Handles a hello that was read in partition 0. Returns it for the nodes, each of which gets what it [says about its
     /// role](Hello::about): here the roles are numbered as in this process, and it has left those for which it does not stand.
     pub fn received(&mut self, now: Time, offset: Offset, value: &[u8]) -> Option<Hello> {
         if is_question(value) {
-            self.known.iter_mut().for_each(|known| known.introduction.answer(now));
+            self.introduction.answer(now);
             return None;
         }
-        let (known, hello) = self.known.as_mut().zip(Hello::parse(value))?;
-        if known.is_read_again(offset) {
+        let hello = Hello::parse(value).filter(|_| self.introduction.hello.partitions.is_some())?;
+        if self.is_read_again(offset) {
             return None;
         }
-        let whose = known.introduction.received(now, offset, &hello);
-        let (own, theirs) = (known.introduction.mapping(), hello.mapping());
+        let Self { introduction, spread, .. } = self;
+        let whose = introduction.received(now, offset, &hello);
+        let (own, theirs) = (introduction.mapping(), hello.mapping());
         let without = own.roles_without(&theirs, &hello.left);
-        let is_for_others = without.has_first(self.settings.roles);
+        let is_for_others = without.has_first(own.count());
         // A candidate without `--roles` stands in one election at most, which may be none of these. A candidate with other roles stands in
         // none of these. So neither gets a role.
         let may_get_roles = hello.roles.is_some() && own.shares_role(&theirs);
@@ -173,36 +171,34 @@ impl ManyRoles {
         let member = &hello.member;
         match whose {
             Whose::Own => return None,
-            _ if hello.leaves || hello.stands_for_no_role() => known.spread.member_left(now, member),
+            _ if hello.leaves || hello.stands_for_no_role() => spread.member_left(now, member),
             _ if !hello.takes_roles() => {}
-            Whose::Another => known.spread.hello_received(now, member, max_roles),
-            Whose::AnotherBefore => known.spread.received_earlier(now, member, max_roles),
+            Whose::Another => spread.hello_received(now, member, max_roles),
+            Whose::AnotherBefore => spread.received_earlier(now, member, max_roles),
         }
         if whose == Whose::Another {
-            known.spread.note_name(now, member, hello.name.as_deref());
+            spread.note_name(now, member, hello.name.as_deref());
             if let Some(asked) = &hello.asks {
-                known.spread.asked(now, asked);
+                spread.asked(now, asked);
             }
         }
         if may_get_roles && !hello.leaves {
-            known.spread.note_priority(now, member, hello.priority);
-            known.spread.roles_left(now, member, &without);
-            known.spread.note_other_roles(now, member, own.roles_beyond(&theirs, &hello.left));
+            spread.note_priority(now, member, hello.priority);
+            spread.roles_left(now, member, &without);
+            spread.note_other_roles(now, member, own.roles_beyond(&theirs, &hello.left));
         }
         Some(Hello { group_member: None, left: without, ..hello })
     }
 
     /// Notes who holds a role now. Must be called after each input of that role's node; most calls change nothing.
     pub fn observe(&mut self, now: Time, role: usize, holding: Holding) {
-        if let Some(known) = &mut self.known {
-            if known.spread.holding(role).is_some_and(|before| holding.is_lost_from(before)) {
-                known.introduction.lead_ended(now);
-            }
-            if holding == Holding::Done {
-                known.introduction.role_left(now, role);
-            }
-            known.spread.observe(now, role, holding);
+        if self.spread.holding(role).is_some_and(|before| holding.is_lost_from(before)) {
+            self.introduction.lead_ended(now);
         }
+        if holding == Holding::Done {
+            self.introduction.role_left(now, u32::try_from(role).unwrap_or(u32::MAX));
+        }
+        self.spread.observe(now, role, holding);
     }
 
     /// Handles an event of a role's election, and passes it to the role's node.
@@ -212,9 +208,8 @@ impl ManyRoles {
         if let candidate::Event::Read { record: Some(Record { member: Some(by), body, .. }), .. } = &event {
             if let Body::Release { .. } = body {
                 release = Some((by.clone(), body.clone()));
-            } else if let (true, true, Some(known)) = (body.lease().is_some(), node.is_caught_up(), self.known.as_mut())
-            {
-                known.spread.heard(now, by);
+            } else if body.lease().is_some() && node.is_caught_up() {
+                self.spread.heard(now, by);
             }
         }
         let cut_at = node.candidate.history_cut_at();
@@ -223,18 +218,18 @@ impl ManyRoles {
             self.history_cut(role);
         }
         if let Some((by, Body::Release { term, why, successor, .. })) = release
-            && let Some(known) = self.known.as_mut().filter(|_| node.released_term() == Some(term))
+            && node.released_term() == Some(term)
         {
             let why = why.unwrap_or_default();
             // The node may already have claimed the role that became vacant.
-            known.spread.observe(now, role, Holding::Vacant { successor });
-            known.spread.released(now, role, &by, &why);
-            if by == self.settings.hello.member && !Why::parse(&why).is_some_and(Why::goes_for_good) {
-                known.introduction.lead_ended(now);
+            self.spread.observe(now, role, Holding::Vacant { successor });
+            self.spread.released(now, role, &by, &why);
+            if by == self.introduction.hello.member && !Why::parse(&why).is_some_and(Why::goes_for_good) {
+                self.introduction.lead_ended(now);
             }
         }
-        if let Some((known, until)) = self.known.as_mut().zip(node.candidate.undecided_until(now)) {
-            known.introduction.undecided(now, until);
+        if let Some(until) = node.candidate.undecided_until(now) {
+            self.introduction.undecided(now, until);
         }
         self.observe(now, role, node.holding());
     }
@@ -244,7 +239,7 @@ impl ManyRoles {
         if let candidate::Event::AssignmentChanged(assignment) = event {
             self.stand(now, role, *assignment);
         } else if let candidate::Event::GroupRefuses { words } = event {
-            self.group_refuses(now, words.as_deref());
+            self.introduction.group_refuses(now, words.as_deref());
         } else if *event == candidate::Event::Revoked {
             self.stand(now, role, Assignment::Elsewhere);
         } else if matches!(event, candidate::Event::TopicJudged { .. }) {
@@ -252,36 +247,6 @@ impl ManyRoles {
         }
     }
 
-    fn begin(&mut self, now: Time, partitions: u32) {
-        if self.known.is_some() {
-            return;
-        }
-        let mut spread = Spread::new(now, &self.settings);
-        let Settings { hello, roles, elector, .. } = &mut self.settings;
-        let is_never = *elector == Elector::Group(Patience::Never);
-        let uses_group = is_never || *elector != Elector::Log && usize::try_from(partitions) == Ok(*roles);
-        spread.note_priority(now, &hello.member, hello.priority);
-        hello.partitions = Some(partitions);
-        if uses_group {
-            // A candidate of an earlier version hands roles over by the group's assignment, unless another one states a limit.
-            hello.max_roles = hello.max_roles.or_else(|| u32::try_from(*roles).ok());
-        }
-        let mut introduction = Introduction::new(hello.clone());
-        if self.is_fit {
-            introduction.topic_judged(now);
-        }
-        self.known = Some(Known { introduction, spread, uses_group, last_hello: None, spread_due: None });
-    }
-
-    fn group_refuses(&mut self, now: Time, words: Option<&str>) {
-        match &mut self.known {
-            Some(known) => known.introduction.group_refuses(now, words),
-            None => self.settings.hello.group_refuses = words.map(Box::from),
-        }
-    }
-}
-
-impl Known {
     /// Notes that a hello was read. Returns whether it was read before: a new reader reads old hellos again, whose writers may have gone
     /// since.
     fn is_read_again(&mut self, offset: Offset) -> bool {

@@ -2,7 +2,6 @@
 //! would both lead it.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -39,27 +38,29 @@ impl Mapping {
         Self::new("1", 1)
     }
 
+    /// The roles that both mappings have, each by its number in this one and in the other.
+    fn common<'a>(&'a self, other: &'a Self) -> Box<dyn Iterator<Item = (u32, u32)> + 'a> {
+        match (&self.roles, &other.roles) {
+            (Roles::Count(own), Roles::Count(others)) => Box::new((0..*own.min(others)).map(|number| (number, number))),
+            (Roles::Names(names), _) => {
+                Box::new((0..).zip(names).filter_map(|(here, name)| Some((here, other.number(name)?))))
+            }
+            (_, Roles::Names(_)) => Box::new(other.common(self).map(|(there, here)| (here, there))),
+        }
+    }
+
     /// The first role that the other mapping puts into another partition, with its partition here and there.
     pub(crate) fn conflict(&self, other: &Self) -> Option<(Box<str>, [u32; 2])> {
-        let conflict = |role: &str, here: u32, there: u32| {
-            let (here, there) = (here % self.partitions, there % other.partitions);
-            (here != there).then(|| (role.into(), [here, there]))
+        let conflict = |(role, there): (u32, u32)| {
+            let (here, there) = (role % self.partitions, there % other.partitions);
+            (here != there).then(|| (self.label(role).into(), [here, there]))
         };
-        match (&self.roles, &other.roles) {
-            (Roles::Count(own), Roles::Count(others)) => {
-                // Below the smaller number of partitions each role has a partition of its own; that number is the
-                // first role that wraps around.
-                let first = self.partitions.min(other.partitions);
-                let is_shared = first < *own.min(others);
-                is_shared.then(|| conflict(&format!("{first}"), first, first)).flatten()
-            }
-            (Roles::Names(names), _) => {
-                (0..).zip(names).find_map(|(here, name)| conflict(name, here, other.number(name)?))
-            }
-            (_, Roles::Names(names)) => {
-                (0..).zip(names).find_map(|(there, name)| conflict(name, self.number(name)?, there))
-            }
+        if let (Roles::Count(own), Roles::Count(others)) = (&self.roles, &other.roles) {
+            // Below the smaller number of partitions each role has a partition of its own; that number is the first role that wraps around.
+            let first = self.partitions.min(other.partitions);
+            return Some((first, first)).filter(|_| first < *own.min(others)).and_then(conflict);
         }
+        self.common(other).find_map(conflict)
     }
 
     /// Whether it is that of a candidate without `--roles`, or with one role that has no name.
@@ -90,40 +91,18 @@ impl Mapping {
 
     /// Whether the mappings have a role in common. If not, they belong to different elections.
     pub(crate) fn shares_role(&self, other: &Self) -> bool {
-        match (&self.roles, &other.roles) {
-            (Roles::Count(own), Roles::Count(others)) => *own.min(others) > 0,
-            (Roles::Names(names), _) => names.iter().any(|name| other.number(name).is_some()),
-            (_, Roles::Names(names)) => names.iter().any(|name| self.number(name).is_some()),
-        }
+        self.common(other).next().is_some()
     }
 
     /// The roles of this mapping, by its numbers, for which a candidate with the other mapping does not stand: those that the other mapping
     /// lacks, and those that the candidate has left, by the other mapping's numbers. On fewer partitions than roles two mappings may agree on
     /// each role's partition, and number the same names differently.
     pub(crate) fn roles_without(&self, other: &Self, left: &RoleSet) -> RoleSet {
-        let mut without = RoleSet::new();
-        match (&self.roles, &other.roles) {
-            (Roles::Count(own), Roles::Count(others)) => {
-                without.clone_from(left);
-                without.insert_range(*others..*own);
-            }
-            (Roles::Names(names), _) => {
-                let stands_for = |name: &str| other.number(name).is_some_and(|there| !left.contains_number(there));
-                for (here, _) in (0..).zip(names).filter(|(_, name)| !stands_for(name)) {
-                    without.insert_range(here..here + 1);
-                }
-            }
-            (Roles::Count(own), Roles::Names(names)) => {
-                let names = (0..).zip(names).filter(|(there, _)| !left.contains_number(*there));
-                let stands_for: BTreeSet<u32> = names.filter_map(|(_, name)| self.number(name)).collect();
-                let mut next = 0;
-                for here in stands_for {
-                    without.insert_range(next..here);
-                    next = here + 1;
-                }
-                without.insert_range(next..*own);
-            }
+        let (mut without, mut stands_for) = (RoleSet::of_first(self.count()), RoleSet::new());
+        for (here, _) in self.common(other).filter(|(_, there)| !left.contains(*there)) {
+            stands_for.insert(here);
         }
+        without.remove(&stands_for);
         without
     }
 
@@ -352,7 +331,7 @@ mod tests {
             ("x,0", "2", "1", "0"),
             ("x,0", "2", "0", "0-1"),
             ("9", "5", "1-3", "1-3,5-8"),
-            ("5", "9", "1-3,7", "1-3,7"),
+            ("5", "9", "1-3,7", "1-3"),
             ("4", "2,x,0", "", "1,3"),
             ("4", "2,x,0", "0-1", "1-3"),
             ("4", "x", "", "0-3"),

@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 pub use why::Why;
@@ -56,13 +57,16 @@ impl fmt::Display for MemberId {
 }
 
 /// One parsed record. The writer is `None` if the record does not contain it.
-#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Record {
     /// The writer's member id.
+    #[serde(default, deserialize_with = "known")]
     pub member: Option<MemberId>,
     /// The writer's name.
+    #[serde(default, deserialize_with = "known")]
     pub name: Option<Box<str>>,
     /// The writer's own number of the record.
+    #[serde(default, deserialize_with = "known")]
     pub seq: Option<u64>,
     /// The content.
     #[serde(flatten)]
@@ -70,7 +74,7 @@ pub struct Record {
 }
 
 /// The content of a record, by kind.
-#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Body {
     /// The leader is alive.
@@ -82,12 +86,16 @@ pub enum Body {
         /// The leader's lease, in milliseconds.
         lease_ms: u64,
         /// The job's state.
+        #[serde(default, deserialize_with = "known")]
         state: Option<JobState>,
         /// The job's main process.
+        #[serde(default, deserialize_with = "known")]
         pid: Option<u32>,
         /// 1 for the first run in this term.
+        #[serde(default, deserialize_with = "known")]
         attempt: Option<u32>,
         /// How long the job has been in this state, in milliseconds of the leader's clock.
+        #[serde(default, deserialize_with = "known")]
         since_ms: Option<u64>,
         /// `--overlap`; left out without it.
         #[serde(flatten)]
@@ -110,21 +118,23 @@ pub enum Body {
         /// `term` was the current term up to this offset.
         seen: Offset,
         /// The reason. A reader treats it as free text; neli-run writes a [`Why`].
+        #[serde(default, deserialize_with = "known")]
         why: Option<Box<str>>,
         /// The job's exit status, 0 to 255.
+        #[serde(default, deserialize_with = "known")]
         exit: Option<u8>,
         /// How many milliseconds after the lease's end a process of the job was still alive; left out if none was.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
         late_ms: Option<u64>,
         /// The group member id under which the writer held the partition. The writer has left the group, so the group will assign the
         /// partition to another member.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
         group_member: Option<Box<str>>,
         /// The run that has ended by itself with `exit`: done if 0, failed otherwise.
         #[serde(flatten)]
         once: Option<KeyedRun>,
         /// The member for which the writer stood down: to spread the roles, or because an operator asked for it.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
         successor: Option<MemberId>,
     },
     /// A request of an operator.
@@ -132,25 +142,28 @@ pub enum Body {
         /// The kind of request.
         what: What,
         /// The term to which the request applies; none with `end`.
+        #[serde(default, deserialize_with = "known")]
         term: Option<Offset>,
         /// The operator's name.
+        #[serde(default, deserialize_with = "known")]
         by: Option<Box<str>>,
         /// The operator's reason.
+        #[serde(default, deserialize_with = "known")]
         reason: Option<Box<str>>,
         /// The member that is to lead next; left out if any may.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
         successor: Option<MemberId>,
     },
 }
 
 /// A run of `--once`, `--window` or `--schedule`, in a release.
-#[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct KeyedRun {
     /// The key, or the start of the window.
     #[serde(rename = "once")]
     pub key: Box<str>,
     /// Whether it is a window: a key may read like the start of one. Earlier versions don't say.
-    #[serde(rename = "window", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "window", default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub is_window: Option<bool>,
 }
 
@@ -197,13 +210,8 @@ impl Record {
         if line.len() > MAX_BYTES {
             return None;
         }
-        let fields = Fields::parse(line)?;
-        Some(Self {
-            member: fields.get("member"),
-            name: fields.get("name"),
-            seq: fields.get("seq"),
-            body: Body::parse(&fields)?,
-        })
+        // In place of a kind's name serde would also take its number.
+        fields_of(line).filter(|fields| kind_of(fields).is_some()).and_then(parsed)
     }
 
     /// The release that a guard writes for its dead supervisor. No other process writes a release with that reason, and the guard has no
@@ -249,44 +257,6 @@ impl Record {
 }
 
 impl Body {
-    fn parse(fields: &Fields) -> Option<Self> {
-        Some(match fields.str("kind")? {
-            "beat" => Self::Beat {
-                term: fields.get("term")?,
-                seen: fields.get("seen")?,
-                lease_ms: fields.get("lease_ms")?,
-                state: fields.get("state"),
-                pid: fields.get("pid"),
-                attempt: fields.get("attempt"),
-                since_ms: fields.get("since_ms"),
-                overlap: Overlap::parse(fields),
-            },
-            "claim" => Self::Claim {
-                after: fields.get("after")?,
-                lease_ms: fields.get("lease_ms")?,
-                overlap: Overlap::parse(fields),
-            },
-            "release" => Self::Release {
-                term: fields.get("term")?,
-                seen: fields.get("seen")?,
-                why: fields.get("why"),
-                exit: fields.get("exit"),
-                late_ms: fields.get("late_ms"),
-                group_member: fields.get("group_member"),
-                once: fields.get("once").map(|key| KeyedRun { key, is_window: fields.get("window") }),
-                successor: fields.get("successor"),
-            },
-            "request" => Self::Request {
-                what: fields.get("what")?,
-                term: fields.get("term"),
-                by: fields.get("by"),
-                reason: fields.get("reason"),
-                successor: fields.get("successor"),
-            },
-            _ => return None,
-        })
-    }
-
     /// The `--overlap` fields of a claim or a beat.
     pub const fn overlap(&self) -> Option<Overlap> {
         match self {
@@ -307,25 +277,18 @@ impl Body {
 // ---- the fields of claims and beats in an election with `--overlap` ------------------------------------------------
 
 /// A field of each claim and beat of a candidate with `--overlap`.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Overlap {
     /// `--overlap`, in milliseconds.
     #[serde(rename = "overlap_ms")]
     pub within_ms: u64,
     /// In a claim: the current term when the claim is sent, whose job may continue for a while. In a beat: the same value as in the
     /// leader's claim, until the leader knows that no process of the earlier job is left.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
     pub over: Option<Offset>,
     /// In a beat: whether the leader must stop, and its job continues until another candidate has claimed.
-    #[serde(skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
     pub yields: bool,
-}
-
-impl Overlap {
-    fn parse(fields: &Fields) -> Option<Self> {
-        let within_ms = fields.get("overlap_ms")?;
-        Some(Self { within_ms, over: fields.get("over"), yields: fields.get("yields").unwrap_or_default() })
-    }
 }
 
 /// A record of a topic as a log contains it, of whichever election.
@@ -350,23 +313,25 @@ pub(crate) fn is_default<T: Default + PartialEq>(field: &T) -> bool {
     *field == T::default()
 }
 
-/// The fields of a JSON object. One that is missing or of another type is `None`.
-pub(crate) struct Fields(Map<String, Value>);
+/// The fields of a line of JSON; `None` if it is not an object of the version that this program knows.
+pub(crate) fn fields_of(line: &[u8]) -> Option<Map<String, Value>> {
+    let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
+    (fields.get("v")?.as_u64()? == 1).then_some(fields)
+}
 
-impl Fields {
-    /// Parses a line of JSON; `None` if it is not an object of the version that this program knows.
-    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
-        let fields: Map<String, Value> = serde_json::from_slice(line).ok()?;
-        (fields.get("v")?.as_u64()? == 1).then_some(Self(fields))
-    }
+/// The kind of the record with these fields.
+pub(crate) fn kind_of(fields: &Map<String, Value>) -> Option<&str> {
+    fields.get("kind")?.as_str()
+}
 
-    pub(crate) fn str(&self, field: &str) -> Option<&str> {
-        self.0.get(field)?.as_str()
-    }
+/// What has these fields; `None` if one that it needs is missing or of another type.
+pub(crate) fn parsed<T: DeserializeOwned>(fields: Map<String, Value>) -> Option<T> {
+    serde_json::from_value(Value::Object(fields)).ok()
+}
 
-    pub(crate) fn get<T: for<'de> Deserialize<'de>>(&self, field: &str) -> Option<T> {
-        T::deserialize(self.0.get(field)?).ok()
-    }
+/// Reads a field that is unknown if it is of another type.
+pub(crate) fn known<'de, T: Default + DeserializeOwned, D: Deserializer<'de>>(field: D) -> Result<T, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(field)?).unwrap_or_default())
 }
 
 /// A line of JSON with these fields, without a line end.

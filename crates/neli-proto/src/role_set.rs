@@ -3,9 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write as _;
-use core::ops::Range;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The longest text of a set, in bytes. It is one field of a record of 1,024 bytes at most; a set that would take more is stated in part.
 const LONGEST_TEXT: usize = 300;
@@ -24,17 +23,13 @@ impl RoleSet {
     }
 
     /// The set of the roles from 0 on, as many as this.
-    pub fn of_first(count: usize) -> Self {
-        let last = u32::try_from(count).unwrap_or(u32::MAX).checked_sub(1);
-        Self { runs: last.map(|last| (0, last)).into_iter().collect() }
+    pub fn of_first(count: u32) -> Self {
+        Self { runs: count.checked_sub(1).map(|last| (0, last)).into_iter().collect() }
     }
 
     /// Whether the roles from 0 on are in it, as many as this.
-    pub(crate) fn has_first(&self, count: usize) -> bool {
-        Self::of_first(count)
-            .runs
-            .iter()
-            .all(|(_, last)| self.runs.first().is_some_and(|run| run.0 == 0 && run.1 >= *last))
+    pub(crate) fn has_first(&self, count: u32) -> bool {
+        count == 0 || self.runs.first().is_some_and(|(first, last)| *first == 0 && *last >= count - 1)
     }
 
     /// Whether no role is in it.
@@ -43,12 +38,7 @@ impl RoleSet {
     }
 
     /// Whether a role is in it.
-    pub(crate) fn contains(&self, role: usize) -> bool {
-        u32::try_from(role).is_ok_and(|role| self.contains_number(role))
-    }
-
-    /// Whether the role with this number is in it.
-    pub(crate) fn contains_number(&self, role: u32) -> bool {
+    pub(crate) fn contains(&self, role: u32) -> bool {
         self.runs.iter().any(|(first, last)| (*first..=*last).contains(&role))
     }
 
@@ -58,17 +48,8 @@ impl RoleSet {
     }
 
     /// Adds a role.
-    pub fn insert(&mut self, role: usize) {
-        if let Ok(role) = u32::try_from(role) {
-            self.insert_run(role, role);
-        }
-    }
-
-    /// Adds the roles with these numbers.
-    pub(crate) fn insert_range(&mut self, roles: Range<u32>) {
-        if let Some(last) = roles.end.checked_sub(1).filter(|last| roles.start <= *last) {
-            self.insert_run(roles.start, last);
-        }
+    pub fn insert(&mut self, role: u32) {
+        self.insert_run(role, role);
     }
 
     /// Takes out the roles of another set.
@@ -139,6 +120,12 @@ impl Serialize for RoleSet {
     }
 }
 
+impl<'de> Deserialize<'de> for RoleSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::parse(&String::deserialize(deserializer)?))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::collections::BTreeSet;
@@ -188,17 +175,16 @@ mod tests {
     fn it_has_the_roles_that_were_added() {
         let mut random = Random::from_seed(7);
         let mut below =
-            |bound: u64| usize::try_from(random.up_to(core::time::Duration::from_nanos(bound)).as_nanos()).unwrap();
+            |bound: u64| u32::try_from(random.up_to(core::time::Duration::from_nanos(bound)).as_nanos()).unwrap();
         for _ in 0..500 {
             let (mut roles, mut expected) = (RoleSet::new(), BTreeSet::new());
             assert!(roles.is_empty());
             for _ in 0..=below(12) {
                 let (first, length) = (below(16), below(4));
-                let number = |role: usize| u32::try_from(role).unwrap();
-                roles.insert_range(number(first)..number(first + length + 1));
+                (first..=first + length).for_each(|role| roles.insert(role));
                 expected.extend(first..=first + length);
             }
-            let all: BTreeSet<usize> = (0..24).filter(|role| roles.contains(*role)).collect();
+            let all: BTreeSet<u32> = (0..24).filter(|role| roles.contains(*role)).collect();
             assert_eq!((all, roles.is_empty()), (expected, false));
             assert_eq!(RoleSet::parse(&roles.text()), roles, "one text for one set");
         }

@@ -94,7 +94,6 @@ impl Holding {
 pub struct Spread {
     member: MemberId,
     is_on: bool,
-    max_roles: Option<u32>,
     roles: Vec<Role>,
     members: Members,
     /// The candidates that were alive at the last plan.
@@ -119,15 +118,14 @@ pub struct Spread {
 
 impl Spread {
     /// A `Spread` without other candidates.
-    pub fn new(now: Time, settings: &Settings) -> Self {
+    pub fn new(settings: &Settings) -> Self {
         let Settings { hello, roles, are_spread, .. } = settings;
-        let (member, max_roles, is_on) = (hello.member.clone(), hello.max_roles, *are_spread);
-        let role = Role { since: now, ..Role::default() };
+        let (member, is_on) = (hello.member.clone(), *are_spread);
         let mut members = Members::default();
-        members.known(&member).max_roles = max_roles;
-        let roles = alloc::vec![role; *roles];
-        let (not_before, changed_at) = (now, now);
-        Self { member, is_on, max_roles, roles, members, not_before, changed_at, now, ..Self::default() }
+        let own = members.known(&member);
+        (own.max_roles, own.priority) = (hello.max_roles, hello.priority);
+        let roles = alloc::vec![Role::default(); *roles];
+        Self { member, is_on, roles, members, ..Self::default() }
     }
 
     /// The next action, after all inputs have been passed in.
@@ -169,14 +167,11 @@ impl Spread {
 
     /// Handles another candidate's hello, from any role.
     pub fn hello_received(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
-        if *member != self.member {
-            self.members.known(member).hello_received(now, max_roles);
-            self.changed(now);
-        }
+        self.members.known(member).hello_received(now, max_roles);
+        self.changed(now);
     }
 
-    /// Notes the `--priority` of a candidate, this process or another. Of the candidates that can have a vacant role, one of the highest
-    /// priority is to have it.
+    /// Notes the `--priority` of another candidate. Of the candidates that can have a vacant role, one of the highest priority is to have it.
     pub(crate) fn note_priority(&mut self, now: Time, member: &MemberId, priority: u16) {
         self.members.known(member).priority = priority;
         self.changed(now);
@@ -184,16 +179,14 @@ impl Spread {
 
     /// Notes for how many roles another candidate stands that this process does not have, as in a rolling restart that adds roles.
     pub fn note_other_roles(&mut self, now: Time, member: &MemberId, count: u32) {
-        if *member != self.member {
-            self.members.known(member).other_roles = count;
-            self.changed(now);
-        }
+        self.members.known(member).other_roles = count;
+        self.changed(now);
     }
 
     /// Handles that another candidate does not stand for these roles, or no longer, according to its hello. This is final.
     pub fn roles_left(&mut self, now: Time, member: &MemberId, left: &RoleSet) {
-        if *member != self.member && !left.is_empty() {
-            let roles = self.roles.iter_mut().enumerate().filter(|(number, _)| left.contains(*number));
+        if !left.is_empty() {
+            let roles = (0..).zip(&mut self.roles).filter(|(number, _)| left.contains(*number));
             roles.for_each(|(_, role)| role.note_left(member));
             self.changed(now);
         }
@@ -202,19 +195,15 @@ impl Spread {
     /// Handles another candidate's hello that is older than this process's reading. A living candidate repeats its hello within the
     /// interval.
     pub fn received_earlier(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
-        if *member != self.member {
-            let age = HELLO_HOLDS.saturating_sub(HELLO_INTERVAL + LATE_HELLO);
-            self.members.known(member).received_earlier(now, age, max_roles);
-            self.changed(now);
-        }
+        let age = HELLO_HOLDS.saturating_sub(HELLO_INTERVAL + LATE_HELLO);
+        self.members.known(member).received_earlier(now, age, max_roles);
+        self.changed(now);
     }
 
     /// Notes the name in another candidate's hello. A process that died shortly after its start again and again has the same name each time.
     pub fn note_name(&mut self, now: Time, member: &MemberId, name: Option<&str>) {
-        if *member != self.member {
-            self.members.named(now, member, name);
-            self.changed(now);
-        }
+        self.members.named(now, member, name);
+        self.changed(now);
     }
 
     /// Notes that another candidate, a leader, has just written a record.
@@ -250,10 +239,8 @@ impl Spread {
 
     /// Handles another candidate's last hello: it leaves for good.
     pub fn member_left(&mut self, now: Time, member: &MemberId) {
-        if *member != self.member {
-            self.members.released(now, member, Some(Why::Stopped));
-            self.changed(now);
-        }
+        self.members.released(now, member, Some(Why::Stopped));
+        self.changed(now);
     }
 
     /// Handles a change of this member's assignment in a role.

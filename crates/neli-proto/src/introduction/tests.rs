@@ -243,7 +243,7 @@ fn a_process_that_does_not_stand_yet_waits_for_answers_again_after_a_cut() {
 /// Several roles may be left, or have their records cut, within a moment: one hello is enough for them.
 #[test]
 fn one_hello_is_sent_for_all_roles_that_change_in_a_moment() {
-    type Change = fn(&mut Introduction, Time, usize);
+    type Change = fn(&mut Introduction, Time, u32);
     let (leaves, is_undecided): (Change, Change) = (
         |introduction, now, role| introduction.role_left(now, role),
         |introduction, now, _| introduction.undecided(now, now),

@@ -2,8 +2,12 @@
 
 use core::fmt;
 
+use serde::Deserialize;
+use serde::de::value::{self, StrDeserializer};
+
 /// Why a term ended.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq)]
+#[serde(rename_all = "kebab-case")]
 pub enum Why {
     /// The claim was read back only after its lease had ended.
     ClaimExpired,
@@ -46,32 +50,9 @@ pub enum Why {
 }
 
 impl Why {
-    /// All reasons.
-    pub const ALL: [Self; 19] = [
-        Self::ClaimExpired,
-        Self::Departed,
-        Self::Ended,
-        Self::Exited,
-        Self::FactsUnavailable,
-        Self::Failed,
-        Self::Fenced,
-        Self::GuardDied,
-        Self::Left,
-        Self::Refused,
-        Self::Resigned,
-        Self::RestartLimit,
-        Self::Revoked,
-        Self::Skipped,
-        Self::Spread,
-        Self::Stopped,
-        Self::SupervisorDied,
-        Self::Suspended,
-        Self::Unhealthy,
-    ];
-
     /// The reason with this name; `None` if this version does not know it.
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|why| why.as_str() == word)
+        Self::deserialize(StrDeserializer::<value::Error>::new(word)).ok()
     }
 
     /// The name in records and in the log.

@@ -104,18 +104,13 @@ impl Spread {
 
     /// Handles a change of a role's holder: it may be the role that was being handed over.
     pub(super) fn hand_over_seen(&mut self, now: Time, number: usize) {
-        let Some((role, to)) = self.pending.take_if(|(role, _)| *role == number) else { return };
-        match &self.roles[number].holding {
-            Holding::Held { by } => {
-                let is_taken = *by == to;
-                self.hand_over_ended(now, &to, is_taken);
-            }
-            // No other candidate has taken it.
-            Holding::Leading => self.hand_over_ended(now, &to, false),
-            Holding::Claiming | Holding::Ending | Holding::Unknown | Holding::Vacant { .. } => {
-                self.pending = Some((role, to));
-            }
-            Holding::Done => {}
+        let role = &self.roles[number];
+        let is_over = matches!(role.holding, Holding::Done | Holding::Held { .. } | Holding::Leading);
+        let Some((_, to)) = self.pending.take_if(|(role, _)| is_over && *role == number) else { return };
+        // If this process leads it again, no other candidate has taken it.
+        let is_taken = role.leader() == Some(&to);
+        if role.holding != Holding::Done {
+            self.hand_over_ended(now, &to, is_taken);
         }
     }
 

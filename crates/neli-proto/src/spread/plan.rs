@@ -209,7 +209,8 @@ impl Spread {
     /// Returns each claim delay that has changed. The delay of a role that this process holds is not changed, because it has no effect.
     fn tell_delays(&mut self, candidates: &Candidates) {
         let own_held = self.roles.iter().filter(|role| role.holding.is_own()).count();
-        let has_room = self.max_roles.is_none_or(|most| usize::try_from(most).is_ok_and(|most| own_held < most));
+        let max_roles = self.members.known(&self.member).max_roles;
+        let has_room = max_roles.is_none_or(|most| usize::try_from(most).is_ok_and(|most| own_held < most));
         let patience = PATIENCE + candidates.own_delay();
         for (number, role) in self.roles.iter_mut().enumerate() {
             if role.holding == Holding::Done || role.last_delay != LastDelay::Nothing && role.holding.is_own() {

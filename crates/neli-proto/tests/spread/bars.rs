@@ -42,7 +42,7 @@ fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, u
 
 #[test]
 fn each_failure_in_a_row_doubles_the_exclusion() {
-    let mut spread = Spread::new(START, &settings(6));
+    let mut spread = Spread::new(&settings(6));
     leads(&mut spread, START, 6);
     fails(&mut spread, START);
     let to = || MemberId::from("m2");
@@ -64,7 +64,7 @@ fn each_failure_in_a_row_doubles_the_exclusion() {
 /// A process whose job fails takes each role that it is given. That it took one shows nothing about the job.
 #[test]
 fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
-    let mut spread = Spread::new(START, &settings(6));
+    let mut spread = Spread::new(&settings(6));
     leads(&mut spread, START, 6);
     let mut now = START;
     for seconds in [60, 120, 240] {
@@ -86,7 +86,7 @@ fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
 
 #[test]
 fn a_role_that_is_not_taken_for_ten_seconds_is_not_waited_for() {
-    let mut spread = Spread::new(START, &settings(6));
+    let mut spread = Spread::new(&settings(6));
     leads(&mut spread, START, 6);
     assert_eq!(next_handed_over(&mut spread, START, &["m2", "m3"]), (1, 5, "m2".into()));
     let now = START + Duration::from_secs(1);
@@ -98,7 +98,7 @@ fn a_role_that_is_not_taken_for_ten_seconds_is_not_waited_for() {
 
 #[test]
 fn an_exclusion_lasts_at_most_an_hour() {
-    let mut spread = Spread::new(START, &settings(4));
+    let mut spread = Spread::new(&settings(4));
     leads(&mut spread, START, 4);
     (0..9).for_each(|_| fails(&mut spread, START));
     assert_eq!(next_handed_over(&mut spread, START, &["m2"]).0, 3_600);
@@ -106,7 +106,7 @@ fn an_exclusion_lasts_at_most_an_hour() {
 
 #[test]
 fn a_candidate_that_has_left_is_forgotten_with_its_failures() {
-    let mut spread = Spread::new(START, &settings(4));
+    let mut spread = Spread::new(&settings(4));
     spread.hello_received(START, &"m2".into(), None);
     fails(&mut spread, START);
     assert_eq!(handed_over(&mut spread, START, Duration::from_secs(100)), []);
@@ -119,7 +119,7 @@ fn a_candidate_that_has_left_is_forgotten_with_its_failures() {
 /// Some of its hellos may have been lost.
 #[test]
 fn a_returning_candidate_keeps_its_exclusion() {
-    let mut spread = Spread::new(START, &settings(4));
+    let mut spread = Spread::new(&settings(4));
     spread.hello_received(START, &"m2".into(), None);
     (0..2).for_each(|_| fails(&mut spread, START));
     assert_eq!(handed_over(&mut spread, START, Duration::from_secs(80)), []);
@@ -131,7 +131,7 @@ fn a_returning_candidate_keeps_its_exclusion() {
 /// The candidate holds no role, so every process that holds more than the minimum waits longer.
 #[test]
 fn a_candidate_without_recent_hellos_is_not_waited_for() {
-    let mut spread = Spread::new(START, &settings(6));
+    let mut spread = Spread::new(&settings(6));
     for other in ["m2", "m3", "m4"] {
         spread.hello_received(START, &other.into(), None);
     }

@@ -23,7 +23,7 @@ impl World {
         let bits = self.up_to(Duration::from_secs(1)).as_nanos() << 64;
         let member = MemberId::from_random(bits + process as u128 + 1);
         let list = self.lists.get(&process).copied().unwrap_or(self.journals.len());
-        let mut new = Process::new(self.now, member, list, elector, max_roles);
+        let mut new = Process::new(member, list, elector, max_roles);
         let lacking = RoleState { own: Own::Done, ..new.role_states[0].clone() };
         new.role_states.resize(self.journals.len(), lacking);
         for (role, journal) in self.journals.iter().enumerate() {
@@ -79,7 +79,7 @@ impl World {
                 it.spread.hello_received(now, from, max_roles);
             }
             let mut lacking = RoleSet::new();
-            (roles..own).for_each(|role| lacking.insert(role));
+            (roles..own).for_each(|role| lacking.insert(u32::try_from(role).unwrap()));
             it.spread.roles_left(now, from, &lacking);
             it.spread.note_other_roles(now, from, u32::try_from(roles.saturating_sub(own)).unwrap());
         }

@@ -142,7 +142,7 @@ fn a_record_of_a_leader_is_as_good_as_an_answer() {
 #[test]
 fn an_old_hello_brings_no_candidate_back() {
     for why in ["supervisor-died", "suspended", "silence"] {
-        let mut spread = Spread::new(START, &settings(4));
+        let mut spread = Spread::new(&settings(4));
         spread.observe(START, 0, held_by("m2"));
         if why != "silence" {
             spread.released(START, 0, &"m2".into(), why);

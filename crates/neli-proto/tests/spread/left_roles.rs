@@ -12,7 +12,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// A process that leads all of its roles, and another that has left these.
 fn leads_all_beside(settings: &Settings, left: &str) -> Spread {
     let roles = settings.roles;
-    let mut spread = Spread::new(START, settings);
+    let mut spread = Spread::new(settings);
     (0..roles).for_each(|role| spread.observe(START, role, Holding::Leading));
     spread.hello_received(START, &"m2".into(), None);
     spread.roles_left(START, &"m2".into(), &RoleSet::parse(left));
@@ -32,7 +32,7 @@ fn a_candidate_is_handed_only_roles_for_which_it_stands() {
 fn a_vacant_role_is_left_to_no_candidate_that_does_not_stand_for_it() {
     // By its number alone, role 1 would be the other's.
     for (left, extra) in [("0", PATIENCE), ("1", Duration::ZERO)] {
-        let mut spread = Spread::new(START, &settings(2));
+        let mut spread = Spread::new(&settings(2));
         spread.hello_received(START, &"m2".into(), None);
         spread.roles_left(START, &"m2".into(), &RoleSet::parse(left));
         (0..2).for_each(|role| spread.observe(START, role, Holding::Vacant { successor: None }));
@@ -106,7 +106,7 @@ fn a_role_is_handed_to_the_next_where_the_first_has_left_it() {
 #[test]
 fn a_candidate_that_has_left_a_role_is_not_its_successor() {
     for (has_left, is_named) in [(true, false), (true, true), (false, false)] {
-        let mut spread = Spread::new(START, &settings(2));
+        let mut spread = Spread::new(&settings(2));
         spread.hello_received(START, &"m2".into(), None);
         spread.observe(START, 0, Holding::Leading);
         if has_left {
@@ -125,7 +125,7 @@ fn a_candidate_that_has_left_a_role_is_not_its_successor() {
 #[test]
 fn roles_that_this_process_has_left_count_as_the_others() {
     let handed = |led: std::ops::Range<usize>, has_left_too: bool| {
-        let mut spread = Spread::new(START, &settings(6));
+        let mut spread = Spread::new(&settings(6));
         spread.hello_received(START, &"m2".into(), None);
         for role in 0..2 {
             if has_left_too {

@@ -12,7 +12,7 @@ use crate::{MINUTE, SILENCE, pick, there};
 
 /// A process that leads three roles of four, beside a leader of one.
 fn leads_three_of_four() -> Spread {
-    let mut spread = Spread::new(START, &settings(4));
+    let mut spread = Spread::new(&settings(4));
     (0..3).for_each(|role| spread.observe(START, role, Holding::Leading));
     spread.observe(START, 3, held_by("m2"));
     spread

@@ -63,7 +63,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new(now: Time, member: MemberId, roles: usize, elector: Elector, max_roles: Option<u32>) -> Self {
+    pub(crate) fn new(member: MemberId, roles: usize, elector: Elector, max_roles: Option<u32>) -> Self {
         let hello = Hello { max_roles, ..Hello::new(member.clone(), None) };
         let settings = Settings { hello, roles, elector, are_spread: true };
         let state = RoleState {
@@ -79,7 +79,7 @@ impl Process {
             cools_off: None,
         };
         Self {
-            spread: Spread::new(now, &settings),
+            spread: Spread::new(&settings),
             role_states: vec![state; roles],
             member,
             name: None,

@@ -61,7 +61,7 @@ pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Ve
 /// A process that leads all roles, while another process holds none.
 pub(crate) fn leads_all(settings: &Settings) -> Spread {
     let roles = settings.roles;
-    let mut spread = Spread::new(START, settings);
+    let mut spread = Spread::new(settings);
     for role in 0..roles {
         spread.observe(START, role, Holding::Leading);
     }
@@ -71,7 +71,7 @@ pub(crate) fn leads_all(settings: &Settings) -> Spread {
 
 #[test]
 fn every_role_has_a_delay_before_it_is_claimed() {
-    let mut spread = Spread::new(START, &settings(2));
+    let mut spread = Spread::new(&settings(2));
     let at_once = |role| Action::Delay { role, extra: Some(PATIENCE) };
     assert_eq!(actions(&mut spread), [at_once(0), at_once(1)], "nothing is known yet");
     spread.observe(START, 0, Holding::Vacant { successor: None });
@@ -83,7 +83,7 @@ fn every_role_has_a_delay_before_it_is_claimed() {
 #[test]
 fn the_named_successor_claims_first() {
     for (successor, extra) in [("m1", Duration::ZERO), ("m3", PATIENCE)] {
-        let mut spread = Spread::new(START, &settings(1));
+        let mut spread = Spread::new(&settings(1));
         for other in ["m2", "m3"] {
             spread.hello_received(START, &other.into(), None);
         }
@@ -98,7 +98,7 @@ fn the_named_successor_claims_first() {
 
 #[test]
 fn a_holder_of_more_roles_waits_longer() {
-    let mut spread = Spread::new(START, &settings(8));
+    let mut spread = Spread::new(&settings(8));
     for role in 0..4 {
         spread.observe(START, role, Holding::Leading);
     }
@@ -127,7 +127,7 @@ fn one_role_at_a_time_is_handed_over() {
 /// A claim in flight may come to nothing, as where two processes claim two vacant roles at once: then each leads one, and nobody has too many.
 #[test]
 fn nothing_is_handed_over_for_a_claim_that_is_in_flight() {
-    let mut spread = Spread::new(START, &settings(2));
+    let mut spread = Spread::new(&settings(2));
     spread.hello_received(START, &"m2".into(), None);
     let later = START + 10 * PATIENCE;
     spread.observe(later, 0, Holding::Leading);
@@ -159,7 +159,7 @@ fn nothing_is_handed_to_a_leaving_or_failed_candidate() {
 /// Two delays that a process gets must not both expire at once: after one claim it may have no room for the other role.
 #[test]
 fn no_more_roles_are_claimed_than_there_is_room_for() {
-    let mut spread = Spread::new(START, &limited(1, 2));
+    let mut spread = Spread::new(&limited(1, 2));
     assert_eq!(actions(&mut spread).len(), 2);
     for role in 0..2 {
         spread.observe(START, role, Holding::Vacant { successor: None });
@@ -167,7 +167,7 @@ fn no_more_roles_are_claimed_than_there_is_room_for() {
     assert_eq!(spread.poll_action(), Some(Action::Delay { role: 0, extra: Some(Duration::ZERO) }));
     spread.observe(START, 0, Holding::Claiming);
     assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }]);
-    let mut spread = Spread::new(START, &limited(1, 2));
+    let mut spread = Spread::new(&limited(1, 2));
     assert_eq!(spread.poll_action(), Some(Action::Delay { role: 0, extra: Some(PATIENCE) }));
     spread.observe(START, 0, Holding::Claiming);
     assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }], "what was to be told is told no more");
@@ -180,7 +180,7 @@ fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
     assert!(holds < HELLO_HOLDS);
     let just_before = holds.saturating_sub(Duration::from_millis(1));
     for (after, handed) in [(just_before, vec![(3, "m2".into())]), (holds, vec![])] {
-        let mut spread = Spread::new(START, &settings(4));
+        let mut spread = Spread::new(&settings(4));
         spread.received_earlier(START, &"m2".into(), None);
         drop(actions(&mut spread));
         (0..4).for_each(|role| spread.observe(START + after, role, Holding::Leading));
@@ -190,7 +190,7 @@ fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
 
 #[test]
 fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
-    let mut spread = Spread::new(START, &settings(6));
+    let mut spread = Spread::new(&settings(6));
     spread.hello_received(START, &"m2".into(), None);
     spread.observe(START, 0, held_by("m2"));
     (1..3).for_each(|role| spread.observe(START, role, Holding::Vacant { successor: None }));
@@ -203,7 +203,7 @@ fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
 
 #[test]
 fn where_nothing_is_moved_nothing_is_due() {
-    let mut spread = Spread::new(START, &Settings { are_spread: false, ..settings(2) });
+    let mut spread = Spread::new(&Settings { are_spread: false, ..settings(2) });
     assert_eq!(spread.poll_timeout(), None);
     (0..2).for_each(|role| spread.observe(START, role, Holding::Leading));
     spread.handle_timeout(START);
@@ -213,7 +213,7 @@ fn where_nothing_is_moved_nothing_is_due() {
 
 /// Two of four roles are vacant, of which each of two processes is to have one.
 fn beside_two_vacancies(standing: [Assignment; 2]) -> Spread {
-    let mut spread = Spread::new(START, &settings(4));
+    let mut spread = Spread::new(&settings(4));
     spread.hello_received(START, &"m2".into(), None);
     spread.observe(START, 2, Holding::Leading);
     spread.observe(START, 3, held_by("m2"));
@@ -281,7 +281,7 @@ fn of_several_roles_one_that_is_assigned_to_another_goes_first() {
 /// Whatever the group says, a process that holds its share keeps its roles.
 #[test]
 fn a_role_that_is_assigned_to_another_is_kept() {
-    let mut spread = Spread::new(START, &settings(4));
+    let mut spread = Spread::new(&settings(4));
     spread.hello_received(START, &"m2".into(), None);
     for role in 0..4 {
         spread.stand(START, role, Assignment::Elsewhere);
