@@ -44,9 +44,7 @@ pub(crate) struct Once {
     term: Option<Offset>,
     /// `--schedule`: the state of the schedule.
     scheduled: Option<Schedule>,
-    /// A fact that a window is over without a run, which is not recorded yet.
-    sent_skip: Option<Sent>,
-    /// The start of the next window, as last reported; it is reported after that fact is recorded.
+    /// The start of the next window, as last reported; it is reported after the fact about a skipped one is recorded.
     told: Option<u64>,
     /// `--schedule`: the key and the term of the last run in a release.
     released: Option<(Box<str>, Offset)>,
@@ -95,8 +93,8 @@ enum Phase {
     StandingBy,
     /// It exits, or lets another candidate lead.
     Leaving,
-    /// `--schedule`: it leads and waits for the next window.
-    Waiting { term: Offset },
+    /// `--schedule`: it leads and waits for the next window. `skip`: a fact that a window is over without a run, which is not recorded yet.
+    Waiting { term: Offset, skip: Option<Sent> },
 }
 
 /// A fact that was sent and is not acknowledged yet.
@@ -146,8 +144,10 @@ impl Once {
             Some(until)
         } else if let Phase::Recording { sent, stop_by, .. } = &self.phase {
             [sent.again_at, *stop_by].into_iter().flatten().min()
+        } else if let Phase::Waiting { skip: Some(sent), .. } = &self.phase {
+            sent.again_at
         } else {
-            self.sent_skip.as_ref().filter(|_| self.is_waiting())?.again_at
+            None
         }
     }
 
@@ -208,7 +208,7 @@ impl Once {
     /// Handles the present window of the wall clock.
     pub(crate) fn window_shown(&mut self, now: Time, window: &Window) {
         self.shown = Some(window.span);
-        let is_idle = matches!(self.phase, Phase::Waiting { .. });
+        let is_idle = self.is_waiting();
         if let Some(schedule) = &mut self.scheduled {
             schedule.window_shown(window, is_idle);
             self.follow_schedule(now);
@@ -248,7 +248,7 @@ impl Once {
             self.note_clock();
             self.note_disbelieved_facts();
             if self.scheduled.is_some() {
-                self.phase = Phase::Waiting { term };
+                self.phase = Phase::Waiting { term, skip: None };
                 self.begin_schedule(now);
             } else if !self.skip_if_settled() {
                 self.announce(now, term, until);
@@ -282,7 +282,7 @@ impl Once {
         self.learn(facts);
         fact.attempt = self.next_attempt();
         if self.scheduled.is_some() && self.skip().is_some() {
-            self.phase = Phase::Waiting { term };
+            self.phase = Phase::Waiting { term, skip: None };
             self.begin_schedule(now);
         } else if self.scheduled.is_some() || !self.skip_if_settled() {
             self.run(fact);
@@ -326,8 +326,11 @@ impl Once {
             if sent.id == id {
                 self.finish(now, true);
             }
-        } else if self.is_waiting() {
-            self.skip_recorded(id);
+        } else if let Phase::Waiting { skip, .. } = &mut self.phase {
+            if skip.take_if(|skip| skip.id == id).is_some() {
+                self.reported_at = None;
+            }
+            self.note_waiting();
         }
     }
 
@@ -444,7 +447,7 @@ impl Once {
         } else if self.scheduled.is_some() && stop_by.is_some() {
             self.phase = Phase::Recorded { why: None, is_acknowledged };
         } else if let Some(schedule) = &mut self.scheduled {
-            self.phase = Phase::Waiting { term };
+            self.phase = Phase::Waiting { term, skip: None };
             schedule.ended();
             self.follow_schedule(now);
         } else {
@@ -569,11 +572,10 @@ impl Once {
 
     /// The outcome, or the fact about skipped windows, that is not acknowledged yet.
     fn sent(&mut self) -> Option<&mut Sent> {
-        let is_waiting = self.is_waiting();
-        if let Phase::Recording { sent, .. } = &mut self.phase {
+        if let Phase::Recording { sent, .. } | Phase::Waiting { skip: Some(sent), .. } = &mut self.phase {
             Some(sent)
         } else {
-            self.sent_skip.as_mut().filter(|_| is_waiting)
+            None
         }
     }
 

@@ -29,7 +29,7 @@ impl Once {
         self.actions.extend(unfinished.map(|fact| Action::Note(Note::Unfinished(fact.into()))));
         let forgotten = self.known.forgotten.as_ref().and_then(|forgotten| forgotten.window);
         let Some(schedule) = &mut self.scheduled else { return };
-        (self.sent_skip, self.told) = (None, None);
+        self.told = None;
         schedule.ask_for(forgotten);
         schedule.led(recorded, is_begun);
         self.follow_schedule(now);
@@ -38,11 +38,11 @@ impl Once {
     pub(super) fn follow_schedule(&mut self, now: Time) {
         let Some(schedule) = &mut self.scheduled else { return };
         let (notes, run, skipped) = schedule.take_decisions();
-        let Phase::Waiting { term } = self.phase else { return };
+        let Phase::Waiting { term, .. } = self.phase else { return };
         self.actions.extend(notes.into_iter().map(Action::Note));
         if let Some(window) = run {
             // The fact of the new run replaces the fact of skipped windows (S3).
-            (self.sent_skip, self.told) = (None, None);
+            self.told = None;
             (self.policy.key, self.policy.window) = (window.key, Some(window.span));
             self.announce(now, term, self.end_of_wait(now));
         } else if let Some(window) = skipped {
@@ -56,18 +56,12 @@ impl Once {
         let fact = self.own_fact(seq, window.key, Outcome::Skipped, term);
         let fact = Fact { window: Some(window.span), ..fact };
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
-        self.sent_skip = Some(Sent { id, fact, again_at: None });
+        self.phase = Phase::Waiting { term, skip: Some(Sent { id, fact, again_at: None }) };
     }
 
-    pub(super) fn skip_recorded(&mut self, id: u32) {
-        let skip = self.sent_skip.take_if(|skip| skip.id == id);
-        self.reported_at.take_if(|_| skip.is_some());
-        self.note_waiting();
-    }
-
-    fn note_waiting(&mut self) {
+    pub(super) fn note_waiting(&mut self) {
         let next = self.next_window_ms();
-        if self.sent_skip.is_none() && mem::replace(&mut self.told, next) != next {
+        if self.sent().is_none() && mem::replace(&mut self.told, next) != next {
             self.actions.extend(next.map(|next_ms| Action::Note(Note::WindowAwaited { next_ms })));
         }
     }
