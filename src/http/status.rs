@@ -113,7 +113,7 @@ pub(super) fn why_not_here(snapshot: &Snapshot, role: &RoleSnapshot, moment: Rea
 
 const fn position(position: &Position) -> &'static str {
     match position {
-        Position::AwaitingJudgement { .. } | Position::Claiming => "claiming",
+        Position::Claiming => "claiming",
         Position::Departed => "departed",
         Position::Fenced { .. } => "fenced",
         Position::Leading { .. } => "leading",

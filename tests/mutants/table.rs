@@ -156,8 +156,8 @@ const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         name: "JudgementNotAwaited",
-        breaks: "R0: a candidate leads by an effective claim before the topic was judged as suitable",
-        edits: &[edit("else if ‹election.judgement == Judgement::Fit› {", "true")],
+        breaks: "R0: a candidate claims before the topic was judged as suitable",
+        edits: &[edit("self.next_claim.lacks_guard || ‹!self.is_judged›", "false")],
         noticed_by: &[Model("a_topic_that_is_judged_late")],
     },
     Mutant {
@@ -187,7 +187,7 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "LeaseWithoutIdentity",
         breaks: "R3: a lease is extended without a confirmation that the topic is still the one in which it was claimed",
-        edits: &[edit("self.topic.is_confirmed_since(now - self.timings.lease)", "true")],
+        edits: &[edit("election.topic.is_confirmed_since(now - election.timings.lease)", "true")],
         noticed_by: &[Model("a_remade_topic_whose_id_no_broker_tells")],
     },
     Mutant {

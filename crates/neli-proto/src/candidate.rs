@@ -67,17 +67,6 @@ pub struct Candidate {
     state: State,
 }
 
-/// R0: whether the topic may carry an election. If it may not, the node tells the candidate to stand down.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-enum Judgement {
-    /// The topic has not been judged yet, and no claim was made.
-    Awaited,
-    /// A claim was made before the topic was judged. Before the check has finished, no second one is made.
-    AwaitedAfterClaim,
-    /// The topic may carry an election.
-    Fit,
-}
-
 impl Candidate {
     /// A candidate that begins to listen.
     pub fn new(now: Time, setup: Setup, random: Random) -> Self {
@@ -91,14 +80,13 @@ impl Candidate {
     /// A candidate of a process with several roles: the process sends one hello for all of them, and is one member of the group.
     #[must_use]
     pub fn one_of_many(mut self) -> Self {
-        self.election.is_one_of_many = true;
         self.election.precedence.is_one_of_many = true;
         self
     }
 
     /// Whether it is [one of many](Self::one_of_many).
     pub(crate) const fn is_one_of_many(&self) -> bool {
-        self.election.is_one_of_many
+        self.election.precedence.is_one_of_many
     }
 
     /// The next action to perform.
@@ -193,12 +181,6 @@ impl Candidate {
     fn perform_what_is_due(&mut self, now: Time) {
         let election = &mut self.election;
         match &mut self.state {
-            State::AwaitingJudgement { sent, .. } => {
-                // The judgement would come too late for this claim.
-                if now >= election.claim_expires_at(*sent) {
-                    self.release_unjudged(now, Why::ClaimExpired);
-                }
-            }
             State::Claiming(claiming) => {
                 let sent = claiming.sent;
                 if now >= sent + election.timings.lease {
@@ -248,7 +230,7 @@ impl Candidate {
         election.prepare_claim(now);
         if election.wait_due().is_some_and(|due| now >= due) {
             self.become_departed(Departure::WaitedEnough);
-        } else if now >= not_before && election.claim_due(not_before).is_some_and(|due| now >= due) {
+        } else if election.claim_due(not_before).is_some_and(|due| now >= due) {
             self.become_claiming(now);
         } else {
             election.report_standby(now, not_before);
@@ -262,7 +244,6 @@ impl Candidate {
     /// The present state. If it stands by, the value is the one that was logged last, so that status and log agree.
     pub fn position(&self) -> Position {
         match &self.state {
-            State::AwaitingJudgement { claim, .. } => Position::AwaitingJudgement { term: claim.term() },
             State::Claiming(_) => Position::Claiming,
             State::Departed(_) => Position::Departed,
             State::Fenced(fenced) => Position::Fenced { term: fenced.wanted.grant.term },
@@ -323,23 +304,20 @@ impl Candidate {
 
     /// The end of its own lease, while it holds one.
     pub(crate) fn lease_end(&self) -> Option<Time> {
-        self.state.lease_end(&self.election)
+        self.state.lease_end()
     }
 
     /// When it claims, unless a record of another candidate comes before.
     pub(crate) fn claims_at(&self) -> Option<Time> {
         let State::StandingBy { not_before } = self.state else { return None };
-        let Election { listener, next_claim, cooling_off, judgement, .. } = &self.election;
-        if !listener.is_caught_up() {
-            None
-        } else if cooling_off.is_some() {
+        let Election { listener, next_claim, cooling_off, is_judged, .. } = &self.election;
+        let since = listener.claim_window()?.since;
+        if cooling_off.is_some() || next_claim.is_held || !is_judged {
             *cooling_off
-        } else if next_claim.is_held || *judgement == Judgement::AwaitedAfterClaim {
-            None
         } else if listener.is_vacant() {
             self.election.claim_due(not_before)
         } else {
-            listener.claim_window().map(|claim_window| claim_window.since)
+            Some(since)
         }
     }
 
@@ -503,7 +481,6 @@ impl Candidate {
         let election = &mut self.election;
         election.stands_down(why, leaving);
         match &mut self.state {
-            State::AwaitingJudgement { .. } => self.release_unjudged(now, why),
             // The candidate first waits for the claim, or for the end of the job's processes. Then the cool-off begins, unless it must begin
             // already.
             State::Claiming(Claiming { stood_down, .. }) | State::Fenced(Fenced { stood_down, .. }) => {
@@ -539,8 +516,7 @@ impl Candidate {
         }
     }
 
-    /// Ends the wait for a claim or for a release's delivery, at the second request to stop. (A candidate that was asked to stop has
-    /// released a term that is not judged.)
+    /// Ends the wait for a claim or for a release's delivery, at the second request to stop.
     pub fn give_up(&mut self, now: Time) {
         // Each has an effect in its own state only.
         self.claim_was_void(now);

@@ -37,7 +37,7 @@ pub struct Listener {
     /// Whether the history was cut or the topic was created again. Then an empty log proves nothing.
     pub(crate) history_cut: bool,
     /// `--overlap`: whether this candidate uses it.
-    overlaps: bool,
+    pub(crate) overlaps: bool,
     /// The term that was overlapped last, and when the claim that overlaps it was received.
     last_overlap: Option<(Offset, Time)>,
     /// When the leader began to yield.
@@ -612,12 +612,6 @@ pub fn silence(lease: Duration) -> Duration {
 // ---- --overlap: from when on another candidate may claim beside a leader that yields -------------------------------
 
 impl Listener {
-    /// Makes it the listener of a candidate with `--overlap`, if `is_wanted`.
-    pub(crate) fn with_overlap(mut self, is_wanted: bool) -> Self {
-        self.overlaps = is_wanted;
-        self
-    }
-
     /// Notes the change by a record.
     fn note_overlap(&mut self, now: Time) {
         if let Some(term) = self.journal.earlier_job().term()

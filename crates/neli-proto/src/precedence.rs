@@ -82,7 +82,7 @@ pub struct Precedence {
     pub(crate) priority: u16,
     /// The last one; [`set_assignment`](Precedence::set_assignment) changes it.
     pub(crate) assignment: Assignment,
-    /// Whether its process stands in other elections too. Then the group assigns the partition to a member that may hold its share of the roles
+    /// Whether its process stands in other elections too, with one member of the group, and sends one hello for all. Then the group assigns the partition to a member that may hold its share of the roles
     /// already, so another candidate claims after a while even with `--patience never`.
     pub(crate) is_one_of_many: bool,
     /// The id of this member for the group's coordinator, if it is a member.
@@ -94,8 +94,6 @@ pub struct Precedence {
     leader: Option<MemberId>,
     /// The other candidates, by their last hello.
     received: BTreeMap<MemberId, ReceivedHello>,
-    /// Whether this candidate's first hello has been read back. A candidate whose first hello is read from now on came later.
-    pub(crate) is_introduced: bool,
 }
 
 /// The content of another candidate's last hello.
@@ -105,8 +103,6 @@ struct ReceivedHello {
     group_member: Option<Box<str>>,
     name: Option<Box<str>>,
     priority: u16,
-    /// Whether its first hello is before this candidate's own.
-    came_before: bool,
 }
 
 impl ReceivedHello {
@@ -119,11 +115,6 @@ impl Precedence {
     /// The precedence of a candidate that has read nothing yet.
     pub fn new(elector: Elector) -> Self {
         Self { elector, spread_delay: Some(Duration::ZERO), ..Self::default() }
-    }
-
-    /// Sets `--priority`.
-    pub(crate) fn with_priority(self, priority: u16) -> Self {
-        Self { priority, ..self }
     }
 
     /// Sets the part of the claim delay that the spread adds; with `None` nothing is claimed: before the first one because the spread does not
@@ -198,14 +189,8 @@ impl Precedence {
         }
         self.received.retain(|_, received| received.holds(now));
         if self.received.len() < STANDBYS_COUNTED || self.received.contains_key(&member) {
-            let came_before = self.received.get(&member).map_or(!self.is_introduced, |received| received.came_before);
-            self.received.insert(member, ReceivedHello { at: now, group_member, name, priority, came_before });
+            self.received.insert(member, ReceivedHello { at: now, group_member, name, priority });
         }
-    }
-
-    /// Whether the first hello of another living candidate is before this candidate's own.
-    pub(crate) fn came_before(&self, member: &MemberId) -> bool {
-        self.is_introduced && self.received.get(member).is_some_and(|received| received.came_before)
     }
 
     /// Handles that another candidate released a term. Most candidates do so because they leave, and one that stays sends a hello again.
@@ -321,11 +306,12 @@ impl Precedence {
                 (PATIENCE, Duration::ZERO)
             }
             (Elector::Group(Patience::Never), Assignment::Elsewhere | Assignment::Unknown) => return None,
-            (Elector::Group(Patience::For(_)), Assignment::Unknown) => (Duration::ZERO, among_others),
-            (Elector::Group(Patience::For(_)), Assignment::Elsewhere) if predecessor == Predecessor::Died => {
+            (Elector::Group(Patience::For(patience)), Assignment::Elsewhere) if predecessor != Predecessor::Died => {
+                (patience, Duration::ZERO)
+            }
+            (Elector::Group(Patience::For(_)), Assignment::Elsewhere | Assignment::Unknown) => {
                 (Duration::ZERO, among_others)
             }
-            (Elector::Group(Patience::For(patience)), Assignment::Elsewhere) => (patience, Duration::ZERO),
         };
         let jitter = JITTER_PER_STANDBY * self.standbys(now);
         Some(Delay { fixed: fixed + added, random: random + jitter })

@@ -89,8 +89,6 @@ impl Status {
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Position {
-    /// R0: its claim took effect before the topic was judged. No job runs under the term.
-    AwaitingJudgement { term: Offset },
     /// A claim is in flight.
     Claiming,
     /// It has exited.

@@ -37,7 +37,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ForesightOfMany",
         breaks: "Roles: a member predicts which member the group will choose, although the members hold other partitions too",
-        edits: &[edit("id.len() > LONGEST_GROUP_MEMBER || ‹self.is_one_of_many› {", "(self.is_one_of_many && false)")],
+        edits: &[edit(
+            "id.len() > LONGEST_GROUP_MEMBER || ‹self.precedence.is_one_of_many› {",
+            "(self.precedence.is_one_of_many && false)",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -52,7 +55,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfMany",
         breaks: "Roles: a leader stands down when the group takes a role's partition away, although the number of roles decides",
-        edits: &[edit("election.group.unused_partitions || ‹election.is_one_of_many›", "false")],
+        edits: &[edit("election.group.unused_partitions || ‹election.precedence.is_one_of_many›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

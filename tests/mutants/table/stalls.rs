@@ -130,7 +130,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RevokedOfUnusedPartitions",
         breaks: "Group: a leader stands down when the group takes its partition away, although the group only balances unused partitions",
-        edits: &[edit("!is_assigned || ‹election.group.unused_partitions› || election.is_one_of_many", "false")],
+        edits: &[edit(
+            "!is_assigned || ‹election.group.unused_partitions› || election.precedence.is_one_of_many",
+            "false",
+        )],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -3,8 +3,7 @@
 use alloc::format;
 use core::time::Duration;
 
-use super::state::Claiming;
-use super::{Action, Election, Judgement};
+use super::{Action, Election};
 use crate::journal::View;
 use crate::kafka::Request;
 use crate::listener::Predecessor;
@@ -32,12 +31,11 @@ pub(super) struct NextClaim {
     /// The vacancy or silence for which the random part of its delay was drawn, and the drawn share of the span, in parts of a second: a later
     /// assignment may widen the span.
     pub(super) draw: Option<(Time, Duration)>,
-    /// The last one was not read back within its lease, and no record has been read since: Kafka does not answer.
-    pub(super) is_unanswered: bool,
     /// When there is a new attempt, if Kafka has refused the last one.
     pub(super) refused_until: Option<Time>,
-    /// Since when claims have not been read back, or when the producer was renewed for that reason.
-    unanswered_since: Option<Time>,
+    /// Since when claims have not been read back within their lease, nor any other record since (Kafka does not answer), or when the producer
+    /// was renewed for that reason.
+    pub(super) unanswered_since: Option<Time>,
     /// Whether the node forbids it for now.
     pub(super) is_held: bool,
     /// Whether no job could run under it, because this machine lacks a guard.
@@ -71,28 +69,24 @@ impl Election {
 
     /// When the claim is due (R2); `None` if that is unknown, or if it is never due.
     pub(super) fn claim_due(&self, not_before: Time) -> Option<Time> {
-        let has_claimed_unjudged = self.judgement == Judgement::AwaitedAfterClaim;
-        let is_barred = self.may_not_claim() || self.cooling_off.is_some() || self.leaving.is_some();
-        if has_claimed_unjudged || is_barred {
+        if self.may_not_claim() || self.cooling_off.is_some() || self.leaving.is_some() {
             return None;
         }
         let claim_window = self.listener.claim_window()?;
         if claim_window.confirmed_from.is_some_and(|from| !self.topic.is_confirmed_since(from)) {
             return None;
         }
-        // A term that is taken over from a leader that yields must be led at once.
-        if claim_window.over.is_some() && self.judgement != Judgement::Fit {
-            return None;
-        }
         let delay = self.claim_delay(claim_window.since, claim_window.predecessor)?;
         let (_, share) = self.next_claim.draw?;
         let due = claim_window.since + delay.fixed + delay.random.mul_f64(share.as_secs_f64());
-        self.beside_roles.claim_due(due.max(not_before))
+        // The other candidates leave the vacancy to a named successor, so that one needs no delay after a void claim either (R2).
+        let is_left_to_it = self.precedence.is_named_successor() && self.next_claim.refused_until.is_none();
+        self.beside_roles.claim_due(if is_left_to_it { due } else { due.max(not_before) })
     }
 
     /// Reports why it stands by, if that has changed.
     pub(super) fn report_standby(&mut self, now: Time, not_before: Time) {
-        if !self.listener.is_caught_up() || self.judgement != Judgement::Fit {
+        if !self.listener.is_caught_up() || !self.is_judged {
             return;
         }
         let why = match self.listener.journal().view() {
@@ -156,7 +150,10 @@ impl Election {
         if self.may_not_claim() {
             // An answer that is still missing may be a reason to exit with another status.
             Some(after_first_answer)
-        } else if self.listener.has_read_other_leader() || self.next_claim.is_unanswered || self.highest_term >= 0 {
+        } else if self.listener.has_read_other_leader()
+            || self.next_claim.unanswered_since.is_some()
+            || self.highest_term >= 0
+        {
             Some(until)
         } else if self.listener.is_answered() {
             None
@@ -190,12 +187,10 @@ impl Election {
 
     /// When the next claim may be sent after a void one (R2): after a fresh random delay, so that candidates that retry at the same pace do not
     /// void each other for ever. Another claim voids this one if it is appended while this one is in flight; the longer that takes, the longer
-    /// the delay must be. The named successor of a release needs no delay after a claim that it sent before it read the release, since the
-    /// other candidates leave the vacancy to it.
-    pub(super) fn claims_again_from(&mut self, now: Time, claiming: &Claiming) -> Time {
-        let longest = self.random_delay_after_void(now, claiming.sent);
-        let is_left_to_it = claiming.is_named && self.precedence.is_named_successor();
-        if is_left_to_it { now } else { now + self.random.up_to(longest) }
+    /// the delay must be.
+    pub(super) fn claims_again_from(&mut self, now: Time, sent: Time) -> Time {
+        let longest = self.random_delay_after_void(now, sent);
+        now + self.random.up_to(longest)
     }
 
     /// The maximum of that delay. Two claims within one round trip void each other, so many candidates need about one round trip for each of
@@ -210,9 +205,9 @@ impl Election {
         }
     }
 
-    /// Whether nothing may be claimed on this machine for now, whatever the election's state is.
-    pub(super) fn may_not_claim(&self) -> bool {
-        self.next_claim.is_held || self.next_claim.lacks_guard
+    /// Whether nothing may be claimed for now, whatever the election's state is.
+    pub(super) const fn may_not_claim(&self) -> bool {
+        self.next_claim.is_held || self.next_claim.lacks_guard || !self.is_judged
     }
 
     /// The time from which a claim that was sent at `sent` is too late: the job would get the fence warning before a beat had an interval's
@@ -226,7 +221,6 @@ impl Election {
     /// Handles a claim that was not read back within its lease: either the producer or the reader has failed. The log's end shows whether
     /// there are more records to read. A producer that has failed for two leases is renewed.
     pub(super) fn claim_went_unanswered(&mut self, now: Time, sent: Time) {
-        self.next_claim.is_unanswered = true;
         self.actions.push_back(Action::Kafka(Request::LookForEnd));
         let since = *self.next_claim.unanswered_since.get_or_insert(sent);
         if now >= since + self.timings.lease * 2 {
@@ -238,7 +232,7 @@ impl Election {
 
     /// Notes that a record was read, so Kafka answers.
     pub(super) const fn kafka_answers(&mut self) {
-        (self.next_claim.is_unanswered, self.next_claim.unanswered_since) = (false, None);
+        self.next_claim.unanswered_since = None;
     }
 }
 
@@ -281,7 +275,6 @@ impl Election {
         let claim_delay = self.precedence.delay(now, Predecessor::Gone)?.fixed;
         let is_ready = self.listener.claim_window().is_some()
             && !self.may_not_claim()
-            && self.judgement == Judgement::Fit
             && self.leaving.is_none()
             && self.cooling_off.is_none()
             && !self.precedence.is_backing_off();

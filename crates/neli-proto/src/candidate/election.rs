@@ -9,7 +9,7 @@ use super::claims::NextClaim;
 use super::identifying::KnownTopic;
 use super::membership::Membership;
 use super::spreading::BesideRoles;
-use super::{Action, Judgement, Setup};
+use super::{Action, Setup};
 use crate::hello::Hello;
 use crate::journal::{Term, Verdict, View};
 use crate::kafka::Request;
@@ -36,7 +36,8 @@ pub(super) struct Election {
     pub(super) topic: KnownTopic,
     /// The last sequence number used.
     pub(super) seq: u64,
-    pub(super) judgement: Judgement,
+    /// R0: the topic was judged, and may carry an election. (If it may not, the node tells the candidate to stand down.)
+    pub(super) is_judged: bool,
     /// The highest term ever held. The candidate takes up no term at or below it (R5).
     pub(super) highest_term: Offset,
     /// The reason why it exits when it holds no term.
@@ -51,8 +52,6 @@ pub(super) struct Election {
     pub(super) has_lost_lead: bool,
     /// The processes with many roles in its group, if its own has no roles.
     pub(super) beside_roles: BesideRoles,
-    /// Its process stands in other elections too, with one member of the group, and sends one hello for all of them.
-    pub(super) is_one_of_many: bool,
     pub(super) group: Membership,
     /// What delays or forbids its next claim.
     pub(super) next_claim: NextClaim,
@@ -78,16 +77,19 @@ impl Election {
     /// The state of a candidate that begins to listen.
     pub(super) fn new(now: Time, setup: Setup, random: Random) -> Self {
         let Setup { hello, timings, started, wait, first_span } = setup;
-        let overlaps = timings.overlap.is_some();
+        let mut listener = Listener::asking(now, first_span);
+        listener.overlaps = timings.overlap.is_some();
+        let mut precedence = Precedence::new(timings.elector());
+        precedence.priority = hello.priority;
         Self {
-            precedence: Precedence::new(timings.elector()).with_priority(hello.priority),
+            precedence,
             hello,
             timings,
             random,
-            listener: Listener::asking(now, first_span).with_overlap(overlaps),
+            listener,
             topic: KnownTopic::default(),
             seq: 0,
-            judgement: Judgement::Awaited,
+            is_judged: false,
             highest_term: -1,
             leaving: None,
             suspending: false,
@@ -95,7 +97,6 @@ impl Election {
             preemption: None,
             has_lost_lead: false,
             beside_roles: BesideRoles::default(),
-            is_one_of_many: false,
             group: Membership::default(),
             next_claim: NextClaim::default(),
             successor: None,
@@ -138,7 +139,7 @@ impl Election {
 
     pub(super) fn say_hello(&mut self, now: Time) {
         self.next_hello = Some(now + HELLO_INTERVAL);
-        if !self.is_one_of_many {
+        if !self.precedence.is_one_of_many {
             self.send_hello(Some(now));
         }
     }
@@ -170,7 +171,7 @@ impl Election {
     pub(super) fn say_hello_after_lead(&mut self, now: Time) {
         if self.departure().is_some() {
             self.next_hello = None;
-        } else if !self.is_one_of_many {
+        } else if !self.precedence.is_one_of_many {
             self.next_hello = self.next_hello.map(|due| due.min(now + HELLO_AFTER_LEAD));
         }
     }
@@ -248,8 +249,8 @@ impl Election {
         self.listener.history_cut(now);
         // Terms may start from 0 again.
         self.highest_term = -1;
-        // Until the new topic is judged too, at most one claim is written to it.
-        self.judgement = Judgement::Awaited;
+        // Until the new topic is judged too, nothing is claimed in it.
+        self.is_judged = false;
         self.next_hello = None;
         self.beside_roles = BesideRoles::default();
         self.actions.extend([

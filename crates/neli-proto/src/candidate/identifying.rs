@@ -110,11 +110,6 @@ impl Election {
         Ok(())
     }
 
-    /// Whether a beat that was read back may extend the lease: the topic must be the one in which the term was claimed.
-    pub(super) fn is_topic_confirmed_for_lease(&self, now: Time) -> bool {
-        self.topic.is_confirmed_since(now - self.timings.lease)
-    }
-
     /// When to ask for the topic's id; `None` while a question is open, or if the broker has no ids.
     pub(super) fn identity_due(&self, state: &State) -> Option<Time> {
         let topic = &self.topic;

@@ -108,7 +108,9 @@ impl Leading {
         let echo = self.in_flight.iter().position(|(sent, _)| Some(*sent) == seq);
         let Some((_, sent)) = echo.and_then(|index| self.in_flight.remove(index)) else { return };
         let since = election.topic.confirmed.unwrap_or(self.last_effective_sent);
-        self.unconfirmed = (!election.is_topic_confirmed_for_lease(now)).then(|| now.since(since));
+        // The topic must be the one in which the term was claimed.
+        let is_confirmed = election.topic.is_confirmed_since(now - election.timings.lease);
+        self.unconfirmed = (!is_confirmed).then(|| now.since(since));
         if self.unconfirmed.is_none() && sent > self.last_effective_sent {
             self.last_effective_sent = sent;
             self.lease_end = self.lease_end.max(sent + election.timings.lease);
@@ -259,7 +261,7 @@ impl Election {
     fn beat_after(&self, sent: Time) -> Time {
         let interval = self.timings.heartbeat_interval;
         let due = sent + interval;
-        if self.is_one_of_many { due.floor_to(interval / BEAT_MOMENTS) } else { due }
+        if self.precedence.is_one_of_many { due.floor_to(interval / BEAT_MOMENTS) } else { due }
     }
 
     /// The grant for the guard: the term, which is current as of the last record read.

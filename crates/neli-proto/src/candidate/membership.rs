@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use super::{Action, Election, Judgement};
+use super::{Action, Election};
 use crate::kafka::Request;
 use crate::note::Note;
 use crate::precedence::{Assignment, HELLO_AWAITS_NAME};
@@ -28,7 +28,7 @@ pub(super) struct Membership {
 
 impl Election {
     /// Joins the group when the topic is known to exist, because the group takes a while to assign a partition. Sends the hello when the
-    /// topic is known to be fit for an election. Into a topic that R0 refuses, the candidate writes only one claim and its release.
+    /// topic is known to be fit for an election: into one that R0 refuses the candidate writes nothing.
     pub(super) fn introduce(&mut self, now: Time) {
         if !self.listener.is_answered() || !self.stays() || self.next_hello.is_some() {
             return;
@@ -36,7 +36,7 @@ impl Election {
         if self.is_of_use_to_group(now) {
             self.join_group();
         }
-        if self.judgement != Judgement::Fit {
+        if !self.is_judged {
             return;
         }
         if self.group.is_member && self.precedence.group_member.is_none() {
@@ -51,7 +51,7 @@ impl Election {
     pub(super) fn named(&mut self, now: Time, id: Box<str>) {
         // Ignored are: messages that the group sent before the candidate left it; an id that would make a record too long; and the id of a
         // member with several roles, because the group assigns partitions to it by their number, and it stays a member.
-        if !self.group.is_member || id.len() > LONGEST_GROUP_MEMBER || self.is_one_of_many {
+        if !self.group.is_member || id.len() > LONGEST_GROUP_MEMBER || self.precedence.is_one_of_many {
             return;
         }
         self.precedence.group_member = Some(id);
@@ -127,7 +127,7 @@ impl Election {
         if self.claims_only_when_assigned() {
             let lease = self.timings.lease;
             let is_behind = self.listener.behind_since().is_some_and(|since| now >= since + lease);
-            !is_behind && !self.next_claim.is_unanswered && !self.next_claim.lacks_guard
+            !is_behind && self.next_claim.unanswered_since.is_none() && !self.next_claim.lacks_guard
         } else {
             !self.precedence.is_backing_off() && !self.precedence.is_outranked(now) && !self.next_claim.lacks_guard
         }
@@ -146,7 +146,7 @@ impl Election {
 
     /// Reports the unused partitions once, if a revocation would end a lead otherwise.
     pub(super) fn learn_of_unused_partitions(&mut self) {
-        if self.group.is_member && !self.group.unused_partitions && !self.is_one_of_many {
+        if self.group.is_member && !self.group.unused_partitions && !self.precedence.is_one_of_many {
             self.group.unused_partitions = true;
             self.actions.push_back(Action::Note(Note::UnusedPartitions));
         }

@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use super::release::OwnClaim;
 use super::state::{Claiming, State};
-use super::{Action, Candidate, Election, Event, Judgement};
+use super::{Action, Candidate, Election, Event};
 use crate::hello::Hello;
 use crate::journal::Verdict;
 use crate::kafka::Request;
@@ -35,7 +35,7 @@ impl Candidate {
     /// and every candidate begins again at R1, with a new producer too.
     pub(super) fn history_cut(&mut self, now: Time) {
         match &mut self.state {
-            State::AwaitingJudgement { .. } | State::Claiming(_) => self.become_standby(now),
+            State::Claiming(_) => self.become_standby(now),
             State::Fenced(fenced) => fenced.loss = Loss::HistoryCut,
             State::Leading(_) | State::Overlapped(_) => self.become_fenced(Why::Fenced, Loss::HistoryCut),
             // If the release arrived after a cut, the term's number might belong to another candidate.
@@ -48,7 +48,10 @@ impl Candidate {
     /// Handles an event after the departure. A process with many roles hears hellos in the partition of its first one, also when it has left
     /// that role, so the log is read on there after a cut. What is read is unknown here, so the answers show no cut: the session finds it.
     pub(super) fn read_on(&mut self, now: Time, event: &Event) {
-        let Election { is_one_of_many: true, listener, topic, actions, .. } = &mut self.election else { return };
+        let Election { precedence, listener, topic, actions, .. } = &mut self.election;
+        if !precedence.is_one_of_many {
+            return;
+        }
         if *event == Event::HistoryCut {
             *topic = topic.after_cut(now);
             listener.history_cut(now);
@@ -63,42 +66,12 @@ impl Candidate {
 
     /// Handles the judgement that the topic may carry an election (R0).
     pub(super) fn topic_judged(&mut self, now: Time, cut_is_harmless: bool, gaps_are_markers: bool) {
-        self.election.judgement = Judgement::Fit;
+        self.election.is_judged = true;
         let is_misread = self.election.listener.topic_judged(now, cut_is_harmless, gaps_are_markers);
-        if let State::AwaitingJudgement { sent, .. } = &self.state
-            && now >= self.election.claim_expires_at(*sent)
-        {
-            self.release_unjudged(now, Why::ClaimExpired);
-        } else if let Some((claim, sent)) = self.take_unjudged(now) {
-            if self.election.is_current(claim.term()) {
-                self.become_leader(now, claim, sent);
-            } else {
-                self.drop_unjudged(now);
-            }
-        } else if is_misread && matches!(self.state, State::StandingBy { .. }) {
+        if is_misread && matches!(self.state, State::StandingBy { .. }) {
             self.election.ask_anew(now);
         }
         self.election.introduce(now);
-    }
-
-    /// Releases the term of a claim that took effect before the topic was judged, and is not wanted any more. No job has run under it.
-    pub(super) fn release_unjudged(&mut self, now: Time, why: Why) {
-        let Some((claim, sent)) = self.take_unjudged(now) else { return };
-        let lease_end = sent + self.election.timings.lease;
-        if why.lets_another_lead() {
-            self.election.cool_off(now);
-        }
-        if self.election.is_current(claim.term()) {
-            self.release_claim(now, claim, why, lease_end);
-        } else {
-            self.drop_unjudged(now);
-        }
-    }
-
-    /// R6: if the term is no longer current in this candidate's view, no record is written under it. Its lease runs out.
-    fn drop_unjudged(&mut self, now: Time) {
-        self.election.ask_anew(now);
-        self.become_standby(now);
     }
 
     // ---- the group ------------------------------------------------------------------------------------------------------
@@ -109,7 +82,7 @@ impl Candidate {
     pub(crate) fn is_kept_if_revoked(&self) -> bool {
         let election = &self.election;
         let is_assigned = election.precedence.assignment == Assignment::Own;
-        !is_assigned || election.group.unused_partitions || election.is_one_of_many
+        !is_assigned || election.group.unused_partitions || election.precedence.is_one_of_many
     }
 
     /// Handles a revocation: the partition was given to another member.
@@ -126,8 +99,6 @@ impl Candidate {
             claiming.stood_down.get_or_insert(Why::Revoked);
         } else if let State::Leading(leading) = &mut self.state {
             leading.stand_down(election, now, Why::Revoked);
-        } else {
-            self.release_unjudged(now, Why::Revoked);
         }
     }
 }
@@ -148,9 +119,6 @@ impl Candidate {
         self.election.shown.last_term.read(view, offset, record, received.verdict, receipt);
         self.election.kafka_answers();
         self.election.note_successor(record, received.verdict);
-        if received.fresh && self.election.is_named_by(record, received.verdict) {
-            self.named_successor(now);
-        }
         if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
             self.election.count(record, received);
             match &record.body {
@@ -184,13 +152,10 @@ impl Candidate {
         self.election.kafka_answers();
         match hello {
             Some(hello) if hello.member != self.election.hello.member => {
-                self.compare_with_standby(&hello);
+                self.compare_with_standby(last, &hello);
                 self.election.precedence.received(now, hello);
             }
-            Some(_) => {
-                self.election.precedence.is_introduced = true;
-                self.election.beside_roles.introduced(now, last);
-            }
+            Some(_) => self.election.beside_roles.introduced(now, last),
             None => {}
         }
         self.view_changed(now);
@@ -200,11 +165,7 @@ impl Candidate {
     fn view_changed(&mut self, now: Time) {
         let election = &mut self.election;
         election.note_leader();
-        if let State::AwaitingJudgement { claim, .. } = &self.state {
-            if election.superseded(claim.term()).is_some() {
-                self.become_standby(now);
-            }
-        } else if let State::Leading(leading) = &mut self.state {
+        if let State::Leading(leading) = &mut self.state {
             let term = leading.term;
             if let Some(by_term) = election.overlapping_claim(term) {
                 self.become_overlapped(now, by_term);
@@ -221,16 +182,6 @@ impl Candidate {
             && overlapped.follow(election)
         {
             self.become_fenced(Why::Fenced, Loss::Superseded);
-        }
-    }
-
-    /// A release that names this candidate as the successor was read for the first time. The other candidates leave the vacancy to it, so it
-    /// needs no delay after an earlier void claim (R2).
-    fn named_successor(&mut self, now: Time) {
-        if let State::Claiming(claiming) = &mut self.state {
-            claiming.is_named = true;
-        } else if let State::StandingBy { .. } = self.state {
-            self.become_standby(now);
         }
     }
 
@@ -269,8 +220,7 @@ impl Candidate {
         if let State::Claiming(claiming) = &self.state
             && claim.seq == Some(claiming.seq)
         {
-            let claiming = claiming.clone();
-            self.claim_took_effect(now, &claiming, claim);
+            self.claim_took_effect(now, *claiming, claim);
         } else if self.state.has_no_term() {
             // A claim that was given up took effect late: its lease is over (R5).
             self.release_claim(now, claim, Why::ClaimExpired, now);
@@ -278,8 +228,8 @@ impl Candidate {
     }
 
     /// R3: the lease runs from the claim's sending. R5: a claim that is read back too late is released.
-    fn claim_took_effect(&mut self, now: Time, claiming: &Claiming, claim: OwnClaim) {
-        let Claiming { sent, stood_down, .. } = *claiming;
+    fn claim_took_effect(&mut self, now: Time, claiming: Claiming, claim: OwnClaim) {
+        let Claiming { sent, stood_down, .. } = claiming;
         let election = &mut self.election;
         let lease_end = sent + election.timings.lease;
         if stood_down.is_some_and(Why::lets_another_lead) {
@@ -288,17 +238,15 @@ impl Candidate {
         let is_late = now >= election.claim_expires_at(sent) || claim.term() <= election.highest_term;
         if let Some(why) = election.leaving.or(stood_down).or(is_late.then_some(Why::ClaimExpired)) {
             self.release_claim(now, claim, why, lease_end);
-        } else if election.judgement == Judgement::Fit {
-            self.become_leader(now, claim, sent);
         } else {
-            self.become_awaiting(claim, sent);
+            self.become_leader(now, claim, sent);
         }
     }
 
     /// Handles that the claim in flight is void, or counts as void (R2).
     pub(super) fn claim_was_void(&mut self, now: Time) {
         if let State::Claiming(claiming) = &self.state {
-            let not_before = self.election.claims_again_from(now, claiming);
+            let not_before = self.election.claims_again_from(now, claiming.sent);
             self.claim_is_over(now, not_before);
         }
     }

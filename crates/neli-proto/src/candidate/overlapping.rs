@@ -127,13 +127,15 @@ impl Candidate {
         }
     }
 
-    /// Compares this candidate with another one whose hello was read (O6). If their settings differ, the one that came later exits, unless it
+    /// Compares this candidate with another one whose hello was read at `offset` (O6). If their settings differ, the one that came later exits, unless it
     /// agrees with the leader: then the other exits at the leader's next beat.
-    pub(super) fn compare_with_standby(&mut self, hello: &Hello) {
+    pub(super) fn compare_with_standby(&mut self, offset: Offset, hello: &Hello) {
         let Election { differing_term, .. } = self.election;
+        let own = self.election.beside_roles.joined();
+        let came_before = own.is_some_and(|own| hello.joined.unwrap_or(offset) < own);
         let agrees_with_leader = self.election.current_term().is_some_and(|term| Some(term.offset) != differing_term);
         let differs = hello.overlap_ms.is_some() != self.election.overlaps() && !hello.leaves && !agrees_with_leader;
-        if differs && self.election.precedence.came_before(&hello.member) && self.state.holds_nothing() {
+        if differs && came_before && self.state.holds_nothing() {
             self.refuse_beside(hello.name.as_deref(), hello.overlap_ms.is_some());
         }
         self.compare_once(hello);

@@ -19,7 +19,7 @@ impl Candidate {
     /// The holder of the role, as far as it is known here.
     pub(crate) fn holding(&self) -> Holding {
         match &self.state {
-            State::AwaitingJudgement { .. } | State::Claiming(_) => Holding::Claiming,
+            State::Claiming(_) => Holding::Claiming,
             State::Departed(_) => Holding::Done,
             State::Fenced(_) | State::Overlapped(_) | State::Releasing(_) => Holding::Ending,
             State::Leading(leading) if leading.stands_down_for().is_some() => Holding::Ending,
@@ -69,12 +69,6 @@ impl Election {
                 Holding::Vacant { successor: successor.map(|(_, successor)| successor.clone()) }
             }
         }
-    }
-
-    /// Whether the record is an effective release that names this candidate as the successor.
-    pub(super) fn is_named_by(&self, record: Option<&Record>, verdict: Verdict) -> bool {
-        let is_release = record.is_some_and(|record| matches!(record.body, Body::Release { .. }));
-        is_release && verdict == Verdict::Effective && self.precedence.is_named_successor()
     }
 
     /// Notes the successor that a release names, until a candidate has claimed. A request to resign names it before: with `--overlap` the claim

@@ -1,12 +1,11 @@
 //! The state of a candidate in the election, as plain data, and the transitions below: the only code that replaces it.
 
-use core::mem;
 use core::time::Duration;
 
 use super::lease::Leading;
 use super::overlapping::Overlapped;
 use super::release::{End, NothingRuns, OwnClaim, Releasing};
-use super::{Action, Candidate, Election, Judgement};
+use super::{Action, Candidate, Election};
 use crate::guard::SeenEnd;
 use crate::note::Note;
 use crate::record::{Body, Offset, Why};
@@ -17,8 +16,6 @@ use crate::timings::cool_off;
 /// The state of a candidate in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum State {
-    /// R0: its claim took effect before the topic was judged. No job runs under the term, and no record but its release is written.
-    AwaitingJudgement { claim: OwnClaim, sent: Time },
     /// A claim is in flight (R2).
     Claiming(Claiming),
     /// It has exited, and takes no more events.
@@ -38,14 +35,12 @@ pub(super) enum State {
 }
 
 /// A claim in flight.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Claiming {
     pub(super) seq: u64,
     pub(super) sent: Time,
     /// The reason, if the candidate was asked to stand down meanwhile: then it releases the term if the claim takes effect (R7).
     pub(super) stood_down: Option<Why>,
-    /// A release that was read after the claim was sent names this candidate as the successor.
-    pub(super) is_named: bool,
 }
 
 /// A term whose lease is over, and whose job is being killed.
@@ -80,7 +75,6 @@ impl State {
     /// When something is due in this state.
     pub(super) fn due(&self, election: &Election) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement { sent, .. } => Some(election.claim_expires_at(*sent)),
             Self::Claiming(claiming) => Some(claiming.sent + election.timings.lease),
             Self::Departed(_) | Self::Fenced(_) | Self::Suspended => None,
             Self::Leading(leading) => leading.due(election),
@@ -91,9 +85,8 @@ impl State {
     }
 
     /// The end of its own lease, while it holds one.
-    pub(super) fn lease_end(&self, election: &Election) -> Option<Time> {
+    pub(super) const fn lease_end(&self) -> Option<Time> {
         match self {
-            Self::AwaitingJudgement { sent, .. } => Some(*sent + election.timings.lease),
             Self::Fenced(fenced) => Some(fenced.lease_end),
             Self::Leading(leading) => Some(leading.lease_end),
             Self::Overlapped(overlapped) => Some(overlapped.lease_end),
@@ -122,7 +115,6 @@ impl State {
     /// any.
     pub(super) fn resignable(&self, election: &Election) -> Option<(Offset, Option<Why>)> {
         match self {
-            Self::AwaitingJudgement { claim, .. } => Some((claim.term(), None)),
             Self::Fenced(fenced) => Some((fenced.wanted.grant.term, fenced.stood_down)),
             Self::Leading(leading) => Some((leading.term, leading.stands_down_for())),
             Self::Releasing(releasing) => Some((releasing.term, election.cooling_off.map(|_| Why::Resigned))),
@@ -166,30 +158,13 @@ impl Candidate {
         let lease_ms = election.lease_ms();
         let overlap = election.overlap_of_claim();
         election.send(seq, Body::Claim { after, lease_ms, overlap });
-        if election.judgement == Judgement::Awaited {
-            election.judgement = Judgement::AwaitedAfterClaim;
-        }
         // If Kafka does not answer, that was reported, and there is a new attempt each lease.
-        if !election.next_claim.is_unanswered {
+        if election.next_claim.unanswered_since.is_none() {
             election.standing_by = None;
             election.actions.push_back(Action::Note(Note::Claiming { after }));
         }
         election.next_claim.refused_until = None;
-        self.state = State::Claiming(Claiming { seq, sent: now, stood_down: None, is_named: false });
-    }
-
-    /// Holds the term of a claim that was sent at `sent`, until the topic is judged.
-    pub(super) fn become_awaiting(&mut self, claim: OwnClaim, sent: Time) {
-        self.state = State::AwaitingJudgement { claim, sent };
-    }
-
-    /// Takes the claim that is not judged out of the state, so that its term is taken up, released or left to its lease once.
-    pub(super) fn take_unjudged(&mut self, now: Time) -> Option<(OwnClaim, Time)> {
-        if !matches!(self.state, State::AwaitingJudgement { .. }) {
-            return None;
-        }
-        let state = mem::replace(&mut self.state, State::StandingBy { not_before: now });
-        if let State::AwaitingJudgement { claim, sent } = state { Some((claim, sent)) } else { None }
+        self.state = State::Claiming(Claiming { seq, sent: now, stood_down: None });
     }
 
     /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
@@ -325,7 +300,7 @@ impl Election {
     /// term.
     fn leave_for_good(&mut self) {
         self.leave_group();
-        if self.next_hello.take().is_some() && !self.is_one_of_many {
+        if self.next_hello.take().is_some() && !self.precedence.is_one_of_many {
             self.send_hello(None);
         }
     }

@@ -115,7 +115,8 @@ fn a_back_off_is_added_in_every_standing() {
 #[test]
 fn each_known_higher_priority_adds_a_step() {
     let waits = |elector, others: &[u16]| {
-        let mut precedence = Precedence::new(elector).with_priority(5);
+        let mut precedence = Precedence::new(elector);
+        precedence.priority = 5;
         for (index, priority) in (0..).zip(others) {
             precedence.received(NOW, Hello { priority: *priority, ..hello(index) });
         }

@@ -48,11 +48,11 @@ const JUDGED_LATE: &[Step] = &[
     ("the log is empty", Fixture::answer),
     ("the group knows it", Fixture::name),
     ("the group has chosen", Fixture::assign),
-    ("the claim is read", Fixture::read),
     ("a moment passes", |fixture| fixture.pass(LEASE / 50)),
     ("the topic is judged", Fixture::judge),
-    ("the job runs", Fixture::say_started),
     ("the hello is read", Fixture::read),
+    ("the claim is read", Fixture::read),
+    ("the job runs", Fixture::say_started),
 ];
 
 /// How long a job waits for its start with `--settle`.

@@ -192,18 +192,13 @@ fn the_status_of_a_leader_from_its_claim_to_its_release() {
 }
 
 #[test]
-fn a_term_without_judgement_is_held_for_a_part_of_its_lease() {
+fn nothing_is_claimed_in_a_topic_that_is_not_judged() {
     let mut host = Host::new(&[], true);
     host.identified(TopicIdentity::Unnamed);
     host.answered();
-    host.claims();
-    let sent = host.now;
-    host.reads_what_it_sent();
-    let status = host.status();
-    assert_eq!(status.position, Position::AwaitingJudgement { term: 0 });
-    // A lease minus the heartbeat interval and the kill margin.
-    assert_eq!(host.node.poll_timeout(), Some(sent + LEASE * 78 / 100));
-    assert_eq!(status.lease_end, Some(sent + LEASE));
+    let actions = host.actions();
+    assert!(!actions.iter().any(|action| sends(action, "claim")), "{actions:?}");
+    assert_eq!((host.node.poll_timeout(), host.status().claims_at), (None, None));
 }
 
 #[test]

@@ -103,7 +103,7 @@ fn a_node_whose_claim_is_under_way_is_not_refused_beside_a_standby_with_another_
         }
         host.reads(claim);
         assert_eq!(host.node.leads().is_none(), is_void);
-        host.reads(hello("db2", None));
+        host.reads(Hello { joined: Some(0), ..hello("db2", None) });
         assert_eq!(exits(&host.actions()).len(), usize::from(is_void), "it holds nothing, and came later");
     }
 }

@@ -12,7 +12,6 @@ use neli_proto::note::Waiting;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Record, What, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
-use neli_proto::topic::TopicIdentity;
 
 use crate::host::{HEARTBEAT_INTERVAL, Host, LEASE, by, exits, refusals, sends};
 use crate::once;
@@ -25,16 +24,6 @@ fn claim_of_db2() -> Record {
 fn beat_of_db2(term: i64, seen: i64) -> Record {
     let (state, pid, attempt, since_ms, overlap) = (None, None, None, None, None);
     by("db2", Body::Beat { term, seen, lease_ms: 5_000, state, pid, attempt, since_ms, overlap })
-}
-
-/// A node whose claim took effect in a topic that was not judged yet.
-fn holding_unjudged() -> Host {
-    let mut host = Host::new(&[], true);
-    host.identified(TopicIdentity::Unnamed);
-    host.answered();
-    host.claims();
-    host.reads_what_it_sent();
-    host
 }
 
 /// An operator asks whether anybody is there.
@@ -205,30 +194,6 @@ fn after_a_resign_another_lead_is_awaited_for_two_leases() {
     assert_eq!(host.status().claims_at, None);
     host.reads_what_it_sent();
     assert_eq!(host.status().claims_at, Some(host.now + LEASE * 2));
-}
-
-#[test]
-fn after_a_void_claim_the_topics_judgement_is_awaited() {
-    let mut host = Host::new(&[], true);
-    host.identified(TopicIdentity::Unnamed);
-    host.answered();
-    host.claims();
-    host.reads(claim_of_db2());
-    host.reads_what_it_sent();
-    assert_eq!(host.status().claims_at, None);
-}
-
-#[test]
-fn a_term_that_is_held_before_the_judgement_has_a_lease_and_is_released_at_a_refusal() {
-    let mut host = holding_unjudged();
-    let lease_end = host.now + LEASE;
-    assert_eq!(host.status().lease_end, Some(lease_end));
-    assert!(matches!(host.status().position, Position::AwaitingJudgement { .. }));
-    host.happens(Event::Refused("no right to write".into()));
-    let actions = host.actions();
-    assert!(actions.iter().any(|action| sends(action, "release")) && exits(&actions).is_empty(), "{actions:?}");
-    host.reads_what_it_sent();
-    assert_eq!(exits(&host.actions()), [Ending::Refused]);
 }
 
 #[test]

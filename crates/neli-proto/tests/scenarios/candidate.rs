@@ -214,7 +214,9 @@ impl Scenario {
         let priority = words.number_of("priority").unwrap_or(0);
         let (overlap_ms, leaves) = (words.says("overlaps").then_some(1_000), words.says("leaves"));
         let once = words.value("once").map(Into::into);
-        Some(Hello { group_member, priority, overlap_ms, once, leaves, ..Hello::new(member(who), Some(who.into())) })
+        let joined = words.number_of("joined");
+        let hello = Hello::new(member(who), Some(who.into()));
+        Some(Hello { group_member, priority, overlap_ms, once, joined, leaves, ..hello })
     }
 
     /// `nonsense` (undecodable), `sent 3` (a record of the candidate itself), or a record in full.

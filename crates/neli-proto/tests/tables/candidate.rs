@@ -40,11 +40,10 @@ struct Fixture {
 }
 
 /// The states, each with a function that reaches it.
-const STATES: [State<Fixture>; 8] = [
+const STATES: [State<Fixture>; 7] = [
     ("listening", Fixture::new),
     ("standby", Fixture::standing_by),
     ("claiming", Fixture::claiming),
-    ("unjudged", Fixture::awaiting_judgement),
     ("leading", Fixture::leading),
     ("fenced", Fixture::fenced),
     ("releasing", Fixture::releasing),
@@ -52,7 +51,7 @@ const STATES: [State<Fixture>; 8] = [
 ];
 
 /// The events.
-const EVENTS: [Happening<Fixture>; 25] = [
+const EVENTS: [Happening<Fixture>; 24] = [
     ("own claim read: effective", |fixture| fixture.read_own_claim(fixture.end - 1)),
     ("own claim read: void", |fixture| {
         fixture.read_of("db2", Body::Claim { after: -2, lease_ms: 0, overlap: None });
@@ -92,7 +91,6 @@ const EVENTS: [Happening<Fixture>; 25] = [
     ("the log's bounds answered", |fixture| fixture.answered()),
     ("the history was cut", |fixture| fixture.handle(Event::HistoryCut)),
     ("the topic is another", |fixture| fixture.identified(2)),
-    ("the topic is judged", Fixture::judged),
     ("the partition revoked", |fixture| fixture.handle(Event::Revoked)),
     ("the guard fenced or died", |fixture| fixture.fence()),
     ("the job's state changed", |fixture| {
@@ -116,7 +114,6 @@ pub(crate) fn table() -> String {
 impl Subject for Fixture {
     fn state(&self) -> &'static str {
         match self.candidate.position() {
-            Position::AwaitingJudgement { .. } => "unjudged",
             Position::Claiming => "claiming",
             Position::Departed => "departed",
             Position::Fenced { .. } => "fenced",
@@ -163,15 +160,15 @@ impl Fixture {
         };
         let candidate = Candidate::new(now, setup, Random::from_seed(1));
         let grant = Grant { term: 0, seen: 0, next_seq: 1, until: now };
-        Self { candidate, now, end: 0, claim: 0, beat: 0, release: 0, grant, wanted: None, is_suspended: false }
+        let mut fixture =
+            Self { candidate, now, end: 0, claim: 0, beat: 0, release: 0, grant, wanted: None, is_suspended: false };
+        fixture.handle(Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+        fixture
     }
 
     /// A candidate that has read an empty log; the group has assigned the partition to it.
-    fn listened(is_judged: bool) -> Self {
+    fn listened() -> Self {
         let mut fixture = Self::new();
-        if is_judged {
-            fixture.judged();
-        }
         fixture.answered();
         fixture.identified(1);
         fixture.handle(Event::Named { id: "a-member".into() });
@@ -181,7 +178,7 @@ impl Fixture {
 
     /// A candidate while another one leads.
     fn standing_by() -> Self {
-        let mut fixture = Self::listened(true);
+        let mut fixture = Self::listened();
         fixture.wait_for("claiming");
         fixture.read_of("db1", Body::Claim { after: -1, lease_ms: 10_000, overlap: None });
         fixture.read_own_claim(-1);
@@ -189,15 +186,8 @@ impl Fixture {
     }
 
     fn claiming() -> Self {
-        let mut fixture = Self::listened(true);
+        let mut fixture = Self::listened();
         fixture.wait_for("claiming");
-        fixture
-    }
-
-    fn awaiting_judgement() -> Self {
-        let mut fixture = Self::listened(false);
-        fixture.wait_for("claiming");
-        fixture.read_own_claim(-1);
         fixture
     }
 
@@ -264,10 +254,6 @@ impl Fixture {
     fn identified(&mut self, low: i64) {
         let identity = TopicIdentity::Id(TopicId { high: 0, low });
         self.handle(Event::TopicIdentified { asked: self.now, identity });
-    }
-
-    fn judged(&mut self) {
-        self.handle(Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
     }
 
     fn stand_down(&mut self, why: Why, leaving: bool) {

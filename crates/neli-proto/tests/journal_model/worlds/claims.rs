@@ -56,8 +56,8 @@ pub(crate) fn a_beat_that_is_lost() -> Setup {
     }
 }
 
-/// R0: the claim takes effect before the topic is judged, or the topic is never judged. No job runs before the judgement and the effect
-/// of the claim, or for longer than the lease.
+/// R0: the topic is judged some time after the log was read, or never. No job runs before the judgement and the effect of the claim, or for
+/// longer than the lease.
 pub(crate) fn a_topic_that_is_judged_late() -> Setup {
     Setup {
         judged_late: true,
@@ -162,7 +162,9 @@ pub(crate) fn a_marker_before_the_judgement() -> Setup {
         judged_late: true,
         before: |world| {
             world.begin(A);
+            world.suffer(Step::Judge(A));
             world.begin(C);
+            world.suffer(Step::Judge(C));
             world.pass(99);
             world.suffer(Step::Tick);
             world.suffer(Step::Fire(A));
