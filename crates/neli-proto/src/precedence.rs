@@ -67,7 +67,6 @@ pub(crate) enum NamedSuccessor {
 
 /// Decides which candidate claims a vacancy first, as far as this member knows the others.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "facts that nothing ties to each other")]
 pub struct Precedence {
     elector: Elector,
     /// What a candidate whose last runs failed adds to every claim delay.
