@@ -320,7 +320,7 @@ pub struct Risk {
 
 impl Risk {
     /// The risk with this text: the value, what may be lost, and the right value.
-    pub fn of(text: String) -> Self {
+    fn of(text: String) -> Self {
         Self { text, ..Self::default() }
     }
 
