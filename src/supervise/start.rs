@@ -113,11 +113,12 @@ impl Prepared {
         let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
         let more_files = open_files_of_http + limits::open_files_of_inherited(inherited.len());
         let open_files = limits::raise_open_files();
+        // Before the threads are tried, which a PID namespace for the children alone refuses.
+        procfs::validate()?;
         limits::validate(more_files)?;
         lead_as_many_as_possible(&mut config, more_files);
         let bound = config.listen.as_ref().map(http::bind).transpose()?;
         config.listening_at = bound.as_ref().map(TcpListener::local_addr).transpose()?;
-        procfs::validate()?;
         procfs::keep_open().context("/proc can't be read")?;
         let earlier_children = procfs::children();
         let priority = attributes::take_priority()?;
