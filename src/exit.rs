@@ -1,9 +1,10 @@
 //! The exit statuses with their meanings. The tables in the manual and docs/options.md are generated from [`TABLE`].
 
-use std::fmt;
+use std::{fmt, io};
 
 use anyhow::Result;
 use neli_proto::supervisor::{Ending, Lost};
+use nix::libc;
 
 use crate::text::{one_line, reason};
 
@@ -22,6 +23,8 @@ pub enum ExitStatus {
     NotLeader,
     /// A subcommand succeeded.
     Success,
+    /// This machine lacked something that it may have soon.
+    Unavailable,
 }
 
 impl ExitStatus {
@@ -38,6 +41,7 @@ impl ExitStatus {
             Self::NotLeader => 83,
             Self::Ending(Ending::RestartLimit) => 84,
             Self::Ending(Ending::Stuck) => 85,
+            Self::Unavailable => 86,
             Self::Ending(Ending::Refused) => 125,
             Self::CannotRun => 126,
             Self::NotFound => 127,
@@ -76,6 +80,10 @@ pub const TABLE: &[(&str, &str)] = &[
     (
         "85",
         "A process of the job, or a guard that did not answer, was alive one lease after SIGKILL. Nothing was released.",
+    ),
+    (
+        "86",
+        "This machine had no thread, descriptor or memory to spare, or not --listen's address: another start may succeed.",
     ),
     (
         "125",
@@ -118,13 +126,20 @@ pub(crate) fn with_status(status: ExitStatus, line: impl fmt::Display) -> anyhow
     WithStatus { status, line: line.to_string() }.into()
 }
 
-/// The exit status of an error: 125 (wrong options or configuration, or Kafka refuses), unless it has another one.
+/// The exit status of an error: 125 (wrong options or configuration, or Kafka refuses), unless it has another one, or is a shortage.
 pub fn status_of(error: &anyhow::Error) -> ExitStatus {
     match error.downcast_ref() {
         Some(WithStatus { status, .. }) => *status,
         None if error.is::<NoAnswer>() => ExitStatus::Answer(4),
+        None if error.chain().any(|link| link.downcast_ref().is_some_and(is_shortage)) => ExitStatus::Unavailable,
         None => ExitStatus::Ending(Ending::Refused),
     }
+}
+
+/// Whether there is no thread, descriptor or memory to spare for now, or an address is not this machine's yet, or still another process's.
+pub(crate) fn is_shortage(error: &io::Error) -> bool {
+    let is_address = matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable);
+    is_address || matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 /// The one line that the user sees: what failed, and why, as `{:#}`, with the system's errors in words alone.
@@ -135,8 +150,6 @@ pub fn line_of(error: &anyhow::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use anyhow::anyhow;
 
     use super::*;
@@ -160,6 +173,8 @@ mod tests {
             (line_of(&error), status_of(&error)),
             ("the log: --log-file /x: no such file or directory".into(), ExitStatus::Ending(Ending::Refused))
         );
+        let error = anyhow::Error::from(io::Error::from_raw_os_error(libc::EAGAIN)).context("24 threads can't be made");
+        assert_eq!(status_of(&error), ExitStatus::Unavailable);
         let error = with_status(ExitStatus::NotFound, "job: not found").context("COMMAND");
         assert_eq!((line_of(&error), status_of(&error)), ("COMMAND: job: not found".into(), ExitStatus::NotFound));
     }

@@ -23,7 +23,7 @@ const SAY_WHAT_TO_DO: [&str; 84] = [
     "…; that candidate may have left: …",
     "…; until the group takes …",
     "too short for the unclean death of a broker: …",
-    "role …: …; until one can be, …",
+    "…; until one can be, which is tried each 5s, …",
     "heartbeats came back from Kafka, but no broker had confirmed …",
     "…: the lease is over (term …)",
     "fenced too late, …",

@@ -8,9 +8,9 @@ use neli_kafka::{EVENTS_TOGETHER, Host, clock};
 use neli_proto::guard::AwaitedGuard;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
-use nix::libc;
 use nix::unistd::Pid;
 
+use crate::exit::is_shortage;
 use crate::guard::{Answer, CommandKind, GuardHandle, Order};
 use crate::report::events;
 use crate::supervise::job::{MainProcess, StartGuard};
@@ -186,23 +186,24 @@ impl MainLoop {
         }
     }
 
-    /// Without a guard no job can run here. The process exits after it has released its terms, so that another candidate takes over at
-    /// once, and so that this one can be started again when there are descriptors and memory. One that may lead other roles lives on, and
-    /// tries again.
+    /// Without a guard no job can run here. The term is released, so that another candidate takes over at once; for lack of descriptors, processes
+    /// or memory this one tries again, and otherwise exits.
     fn guard_refused(&mut self, role: usize, what: &str, error: &io::Error) {
         self.guard_starts.remove(role);
-        let is_shortage =
-            matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM));
-        let again = is_shortage && self.config.elections.are_many();
+        let again = is_shortage(error);
         self.job_event(role, Event::GuardNotStarted { again });
         let error = format!("{what}: {}", why_not_started(error));
         if !again {
             return self.nodes.tell_all(&node::Event::Refused(error.into()));
         }
-        let (now, label) = (clock::now(), self.nodes.roles[role].election.label());
+        let now = clock::now();
+        let (of, fewer) = if self.config.elections.are_many() {
+            (format!("role {}: ", self.nodes.roles[role].election.label()), ", or lead fewer roles (--max-roles)")
+        } else {
+            (String::new(), "")
+        };
         let warning = format!(
-            "role {label}: {error}; until one can be, which is tried each 5s, this process does not lead the role: raise the limit, or lead \
-             fewer roles (--max-roles)"
+            "{of}{error}; until one can be, which is tried each 5s, nothing is led here: raise the limit{fewer}"
         );
         self.lack_of_guards.begin(now, warning);
         if let Some((warning, _)) = self.lack_of_guards.poll(now) {
