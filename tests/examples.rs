@@ -4,7 +4,9 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -34,6 +36,26 @@ fn prove(words: &[String], variables: &[(&str, &str)]) -> Config {
     let config = validate::config(&args).unwrap();
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
     config
+}
+
+/// A run that was stopped has not succeeded, also if its job ends with 0 when it is asked to stop.
+#[test]
+fn the_ping_of_the_page_on_cron_says_success_only_of_a_run_that_ended_by_itself() {
+    const PAGE: &str = include_str!("../docs/cron.md");
+    let line = PAGE.lines().find_map(|line| line.trim().strip_prefix("--on-exit '")?.split_once("' --")).unwrap().0;
+    let programs = tempfile::tempdir().unwrap();
+    let curl = programs.path().join("curl");
+    fs::write(&curl, "#!/bin/sh\nfor word; do :; done\necho \"$word\"\n").unwrap();
+    fs::set_permissions(&curl, Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.path().display(), std::env::var("PATH").unwrap());
+    for (why, status, pinged) in
+        [("exited", Some("0"), 0), ("exited", Some("3"), 3), ("exited", None, 255), ("stopped", Some("0"), 255)]
+    {
+        let mut hook = Command::new("sh");
+        hook.args(["-c", line]).env("PATH", &path).env("CHECK_ID", "id").env("NELI_WHY", why).env_remove("NELI_EXIT");
+        let output = hook.envs(status.map(|status| ("NELI_EXIT", status))).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format!("https://hc-ping.com/id/{pinged}\n"), "{output:?}");
+    }
 }
 
 /// The longest time of a stop whose processes all end by SIGKILL at once: the barrier, and the delivery of the release. A service manager
@@ -181,7 +203,7 @@ fn systemd_accepts_the_unit() {
     let unit = directory.path().join("billing.service");
     // systemd checks that the program exists.
     let text = UNIT.replace("/usr/local/bin/neli-run", env!("CARGO_BIN_EXE_neli-run"));
-    std::fs::write(&unit, &text).unwrap();
+    fs::write(&unit, &text).unwrap();
     let verify = |unit: &Path| Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output();
     let answer = match verify(&unit) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -197,12 +219,12 @@ fn systemd_accepts_the_unit() {
         |output: &str| output.lines().filter(|line| line.contains("billing")).map(str::to_owned).collect::<Vec<_>>();
     assert!(answer.status.success() && ours(&output).is_empty(), "{output}");
 
-    std::fs::write(&unit, format!("{text}\n{HARDENING}")).unwrap();
+    fs::write(&unit, format!("{text}\n{HARDENING}")).unwrap();
     let answer = verify(&unit).unwrap();
     let output = String::from_utf8(answer.stderr).unwrap();
     assert!(answer.status.success() && ours(&output).is_empty(), "{output}");
 
-    std::fs::write(&unit, text.replace("KillMode=", "KillMood=")).unwrap();
+    fs::write(&unit, text.replace("KillMode=", "KillMood=")).unwrap();
     let output = String::from_utf8(verify(&unit).unwrap().stderr).unwrap();
     assert!(
         ours(&output).iter().any(|line| line.contains("KillMood")),

@@ -64,8 +64,9 @@ fn the_debian_package_is_complete() {
     for file in files {
         assert!(tree.join(&file).exists(), "{file} is not in the package");
     }
-    for name in ["crontab", "neli-run.service", "neli-observe.service"] {
-        let example = std::fs::read_to_string(tree.join("usr/share/doc/neli-run/examples").join(name)).unwrap();
+    let examples = ["crontab", "neli-run.service", "neli-observe.service"].map(|name| format!("examples/{name}"));
+    for name in ["README.md", "docs/cron.md", "docs/tutorial.md"].map(str::to_owned).into_iter().chain(examples) {
+        let example = std::fs::read_to_string(tree.join("usr/share/doc/neli-run").join(name)).unwrap();
         assert!(example.contains("/usr/bin/neli-run ") && !example.contains("/usr/local/bin/neli-run"), "{example}");
     }
     let of = |program: &Path| succeeds(Command::new(program).arg("--version"));

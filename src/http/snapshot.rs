@@ -174,7 +174,7 @@ pub(super) const RESULTS: [&str; 3] = ["success", "failure", "signal"];
 impl Tally {
     /// Counts a note.
     pub(crate) const fn note(&mut self, note: &Note) {
-        if let Note::Fenced { .. } = note {
+        if let Note::Fenced { .. } | Note::Superseded { .. } = note {
             self.fences += 1;
         } else if let Note::Restarting { .. } = note {
             self.restarts += 1;

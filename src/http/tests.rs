@@ -12,7 +12,8 @@ use neli_proto::fact::{Account, Fact, Runs, Success};
 use neli_proto::late_beat::LateBeat;
 use neli_proto::leadership::{Ended, HowReleased, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
 use neli_proto::node::{Counts, OtherCandidate, Status};
-use neli_proto::record::JobState;
+use neli_proto::note::{Loss, Note};
+use neli_proto::record::{JobState, Why};
 use neli_proto::reminder::Troubles;
 use neli_proto::time::{Span, Time};
 use serde_json::Value;
@@ -159,6 +160,15 @@ fn json_of(snapshot: &Snapshot) -> Value {
 }
 
 /// A backslash that begins none of Prometheus's escapes would make the whole answer unreadable.
+/// A job that is killed since another's claim took effect is one whose right to run was over, too.
+#[test]
+fn each_lead_that_is_fenced_counts() {
+    let mut tally = Tally::default();
+    tally.note(&Note::Fenced { term: 1, why: Why::Fenced, loss: Loss::LeaseOver, left: Duration::ZERO, late: None });
+    tally.note(&Note::Superseded { term: 2, by_term: Some(3), by: None });
+    assert_eq!(tally.fences, 2);
+}
+
 #[test]
 fn a_label_has_only_visible_characters() {
     assert_eq!(metrics::label("n", "a\"b\\c\nd\u{9b}\u{202e}\u{feff}"), r#"n="a\"b\\c\nd\\u{9b}\\u{202e}\\u{feff}""#);

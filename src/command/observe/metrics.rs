@@ -16,7 +16,7 @@ const MOST: usize = 10_000;
 /// The lines of an election, each with its other label and its value.
 type OfElection = fn(&Shown<'_>) -> Vec<(String, f64)>;
 
-const OF_ELECTIONS: [Metric<OfElection>; 11] = [
+const OF_ELECTIONS: [Metric<OfElection>; 12] = [
     gauge(
         "neli_election_led",
         "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats. Missing while this user \
@@ -70,6 +70,9 @@ const OF_ELECTIONS: [Metric<OfElection>; 11] = [
     gauge("neli_election_last_outcome", "The outcome of the last recorded run: always 1.", |shown| {
         let outcome = shown.run.map(|run| run.outcome(shown.current));
         outcome.iter().filter_map(Value::as_str).map(|outcome| (with("outcome", outcome), 1.0)).collect()
+    }),
+    gauge("neli_election_scheduled", "Whether the last recorded run was one of --schedule: 1 or 0.", |shown| {
+        shown.run.map_or_else(Vec::new, |run| one(flag(run.runs.account.schedule.is_some())))
     }),
     gauge("neli_election_next_window_timestamp_seconds", "When the next window begins.", |shown| {
         let next = shown.run.and_then(|run| run.next_windows(shown.at.wall_ms).first().copied());
