@@ -236,7 +236,7 @@ const MUTANTS: &[Mutant] = &[
         edits: &[
             edit(
                 "Job::Held { .. } | Job::Restarting { .. } => ‹self.end_term(reason)›,",
-                "self.over = Some(Over { why: reason, seen: None })",
+                "self.over = Some((reason, None))",
             ),
             edit("= ‹(&self.job, self.over)› else", "(&Job::None, self.over)"),
             // Without a term nothing may run, which would end the job as well.

@@ -206,7 +206,7 @@ impl Election {
     }
 
     /// Whether nothing may be claimed for now, whatever the election's state is.
-    pub(super) const fn may_not_claim(&self) -> bool {
+    pub(super) fn may_not_claim(&self) -> bool {
         self.next_claim.is_held || self.next_claim.lacks_guard || !self.is_judged
     }
 
