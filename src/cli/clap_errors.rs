@@ -70,12 +70,19 @@ fn unknown_option(arguments: &[OsString], word: &str, near: &str) -> String {
     {
         return format!("{} {}: must not be negative", quoted(option), quoted(value));
     }
-    let foreign = FOREIGN_OPTIONS.iter().find(|(other, _)| *other == word).map(|(_, meant)| *meant);
+    let called = called(arguments);
+    let foreign =
+        FOREIGN_OPTIONS.iter().find(|(other, _)| called == PROGRAM && *other == word).map(|(_, meant)| *meant);
     // `--broker` is `--brokers` and not the subcommand.
     let is_near = |near: &&str| !near.is_empty() && (levenshtein(word, near) <= 2 || near.starts_with(word));
+    let subcommands = subcommands();
+    let subcommand = subcommands.iter().find(|name| word.strip_prefix("--") == Some(name.as_str()));
+    if let Some(name) = subcommand.filter(|_| levenshtein(word, option_of(near)) > 1) {
+        return format!("{word}: no such option; {name} is a subcommand: {PROGRAM} {name} --help");
+    }
     match foreign.or(Some(option_of(near)).filter(is_near)) {
         Some(near) => format!("{word}: no such option; did you mean {near}?"),
-        None => format!("{word}: no such option; {} --help lists them", called(arguments)),
+        None => format!("{word}: no such option; {called} --help lists them"),
     }
 }
 

@@ -98,7 +98,7 @@ const HISTORY_EXIT: &str = "0; 1 with --check, if by the journal two jobs may ha
 fn observe(name: &'static str) -> Command {
     let about = "Serve all elections of a cluster on one page, with metrics";
     let listen = Opt::find("listen").map(Opt::arg);
-    told(name, about, OBSERVE, "0 after TERM or INT; 125 the address can't be used, or Kafka refuses.")
+    told(name, about, OBSERVE, "0 after TERM or INT; 86 the address can't be used now; 125 Kafka refuses.")
         .override_usage("neli-run observe --listen <ADDRESS> [OPTIONS]")
         .args(listen.map(|listen| listen.help_heading(None::<&str>)))
         .arg(value("topics", "NAMES", "Only these topics; * is any text [default: *.neli]"))

@@ -20,7 +20,7 @@ use crate::command::request::{
     Answer, Appended, Ask, HEARD_WITHIN, Outcome, add, answered, ask_candidates, operator, request, see,
 };
 use crate::command::wording::{counted, named};
-use crate::exit::{ExitStatus, or_no_answer};
+use crate::exit::{ExitStatus, NoAnswer, or_no_answer};
 use crate::report::election::{asked_by, sentence};
 use crate::text::{span, spoken};
 
@@ -88,7 +88,7 @@ async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     }
     let mut handovers = Vec::new();
     for (election, one) in found.elections.iter().zip(found.each()) {
-        let handover = hand_over_one(resign, to, one).await;
+        let handover = or_no_answer(hand_over_one(resign, to, one).await, |why| unknown(election, &why));
         if !add(&mut handovers, handover, |refusal| unknown(election, refusal))? {
             break;
         }
@@ -252,7 +252,14 @@ async fn none_has_room(look: &Look, standbys: &[Standby<'_>]) -> Result<Option<S
     let limits = standbys.iter().map(|standby| Some((standby.candidate, standby.candidate.max_roles()?)));
     let Some(limits) = limits.collect::<Option<Vec<_>>>() else { return Ok(None) };
     let of_all = Look { election: ElectionId { role_name: None, ..look.election.clone() }, ..look.clone() };
-    let (all, at) = (see(&of_all, None).await?, read_at());
+    let (all, at) = match see(&of_all, None).await {
+        Ok(all) => (all, read_at()),
+        Err(error) => {
+            let (NoAnswer(why), names) = (error.downcast()?, limits.iter().map(|(candidate, _)| candidate.shown()));
+            let names = names.collect::<Vec<_>>().join(", ");
+            return Ok(Some(format!("how many roles are led by {names} is unknown: {why}")));
+        }
+    };
     let leaders = || all.seen().filter_map(|seen| seen.read.observer().leadership(at).may_lead()?.member.as_ref());
     let has_room = |(candidate, most): &(&KnownCandidate, u32)| {
         leaders().filter(|leader| **leader == candidate.hello.member).count() < *most as usize

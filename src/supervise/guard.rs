@@ -203,7 +203,7 @@ impl MainLoop {
             (String::new(), "")
         };
         let warning = format!(
-            "{of}{error}; until one can be, which is tried each 5s, nothing is led here: raise the limit{fewer}"
+            "{of}{error}; until one can be, which is tried each 5s, it is not led here: raise the limit{fewer}"
         );
         self.lack_of_guards.begin(now, warning);
         if let Some((warning, _)) = self.lack_of_guards.poll(now) {

@@ -57,7 +57,7 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("-g g --broker a:1 -- true", "--broker: no such option; did you mean --brokers?");
     refused("watch -g g --lease 5s", "--lease: no such option; neli-run watch --help lists them");
     refused("-g g -X a=b sleep 1", "sleep: COMMAND comes after --, as in: neli-run --group .. -- sleep");
-    refused("status -g g -b a:1 --watch", "--watch: no such option; neli-run status --help lists them");
+    refused("status -g g -b a:1 --watch", "--watch: no such option; watch is a subcommand: neli-run watch --help");
     refused("-group=g -b a:1 -- true", "-group: a long option begins with two dashes: --group");
     refused("-g g -topics -- true", "-topics: a long option begins with two dashes: --topic");
     refused("-g g --bootstrap-server a:1 -- true", "--bootstrap-server: no such option; did you mean --brokers?");
@@ -75,6 +75,8 @@ fn a_misplaced_argument_gets_a_hint() {
     refused("status -g g -b a:1 --timeout 0", "--timeout 0: must be more than 0, and at most 365d");
     refused("assert", "--epoch is required outside a job: NELI_EPOCH is not set");
     refused("assert --epoch -1", "--epoch -1: must not be negative");
+    refused("status -g g --ttl 5s", "--ttl: no such option; neli-run status --help lists them");
+    refused("-g g -b a:1 --list", "--list: no such option; list is a subcommand: neli-run list --help");
     refused("-g g -b a:1 --ttl 5s -- true", "--ttl: no such option; did you mean --lease?");
     refused("assert --epoch x", "--epoch x: must be a term (0 or more), as in NELI_EPOCH");
     refused("assert --epoch 0 --min-left 1", "--min-left 1: must be a duration with its unit, such as 500ms, 5s or 2m");

@@ -221,7 +221,7 @@ fn with_no_descriptor_left_at_all_the_term_of_a_dead_guard_is_released() {
     let released = run.await_release();
     assert_eq!((released.text("why"), released.fields["delivered"].as_bool()), ("guard-died", Some(true)), "{run:?}");
     election.assert_gone(term);
-    let words = ["the guard can't be started again", "tried each 5s, nothing is led here: raise the limit"];
+    let words = ["the guard can't be started again", "tried each 5s, it is not led here: raise the limit"];
     let is_said = |text: &str| words.iter().all(|word| text.contains(word));
     while !is_said(run.await_event("warning").text("message")) {}
     first.signal(Signal::SIGTERM);

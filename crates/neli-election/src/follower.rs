@@ -439,7 +439,9 @@ impl Reading {
                 role.listener.read_others(now, offset, offset);
             }
             candidate::Event::HistoryCut => self.read_anew(now, number),
-            candidate::Event::Passed { first, last } => role.listener.read_others(now, first, last),
+            candidate::Event::Passed { first, last } => {
+                role.listener.read_others(now, first, last);
+            }
             candidate::Event::ReachedEnd { next } => role.listener.reached(now, next),
             candidate::Event::Read { offset, record, written_ms } => {
                 role.read(now, offset, record.as_ref(), written_ms);

@@ -212,12 +212,14 @@ impl Listener {
         self.note_progress(now);
     }
 
-    /// Handles records of other keys at the offsets from `first` to `last`.
-    pub fn read_others(&mut self, now: Time, first: Offset, last: Offset) {
+    /// Handles records of other keys at the offsets from `first` to `last`. Returns whether the last one is read for the first time.
+    pub fn read_others(&mut self, now: Time, first: Offset, last: Offset) -> bool {
+        let fresh = last >= self.frontier;
         self.count_undecodable_as_missing(first);
         self.journal.read_others(now, first, last);
         self.frontier = self.frontier.max(last + 1);
         self.passed(now, last);
+        fresh
     }
 
     /// Counts the records before this one that could not be decoded as missing (L4). They were passed, and no answer about the log's end

@@ -5,6 +5,15 @@ use crate::mutant::{Mutant, edit, edit_in};
 
 pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
+        name: "HelloReadAgainCounts",
+        breaks: "O6: a hello that is read again counts as one of a living candidate, and this one exits for good",
+        edits: &[edit("if ‹fresh› { self.compare_with_standby(last, &hello); }", "true")],
+        noticed_by: &[Node(
+            "overlap::a_node_that_reads_anew_is_not_refused_beside_a_standby_of_before",
+            "left: ([Overlap",
+        )],
+    },
+    Mutant {
         name: "OverlapAsLongAsAnyStop",
         breaks: "overlap: a job that runs beside its successor's is killed only at the stop timeout",
         edits: &[edit("let timeout = ‹by.map_or(longest, |by| by.since(now).min(longest))›;", "longest")],

@@ -148,11 +148,15 @@ impl Candidate {
         if first < self.election.listener.journal().next() {
             return self.history_cut(now);
         }
-        self.election.listener.read_others(now, first, last);
+        let fresh = self.election.listener.read_others(now, first, last);
         self.election.kafka_answers();
         match hello {
             Some(hello) if hello.member != self.election.hello.member => {
-                self.compare_with_standby(last, &hello);
+                // The writer of a hello that is read again may have gone since.
+                if fresh {
+                    self.compare_with_standby(last, &hello);
+                }
+                self.compare_once(&hello);
                 self.election.precedence.received(now, hello);
             }
             Some(_) => self.election.beside_roles.introduced(now, last),

@@ -138,11 +138,10 @@ impl Candidate {
         if differs && came_before && self.state.holds_nothing() {
             self.refuse_beside(hello.name.as_deref(), hello.overlap_ms.is_some());
         }
-        self.compare_once(hello);
     }
 
     /// Keeps what another candidate's hello says of `--once`, `--window` and `--schedule` if that differs. An earlier version does not say it.
-    fn compare_once(&mut self, hello: &Hello) {
+    pub(super) fn compare_once(&mut self, hello: &Hello) {
         let Election { hello: own, shown, .. } = &mut self.election;
         if hello.once == own.once || hello.version != own.version {
             shown.differing_once.remove(&hello.member);

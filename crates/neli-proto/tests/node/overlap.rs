@@ -9,9 +9,9 @@ use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event};
 use neli_proto::note::Refusal;
 use neli_proto::record::{Body, JobState, Offset, Overlap, What};
-use neli_proto::supervisor::{Ending, JobStatus};
+use neli_proto::supervisor::{self, Ending, JobStatus};
 
-use crate::host::{Host, LEASE, TERM, by, exits, refusals, sends};
+use crate::host::{Host, LEASE, TERM, TSTP_ENDS, by, exits, refusals, sends};
 
 #[test]
 fn the_job_runs_on_until_another_s_runs_and_the_guard_learns_of_the_end_with_the_release() {
@@ -106,6 +106,32 @@ fn a_node_whose_claim_is_under_way_is_not_refused_beside_a_standby_with_another_
         host.reads(Hello { joined: Some(0), ..hello("db2", None) });
         assert_eq!(exits(&host.actions()).len(), usize::from(is_void), "it holds nothing, and came later");
     }
+}
+
+/// The writer of a hello that is read again may have gone long since.
+#[test]
+fn a_node_that_reads_anew_is_not_refused_beside_a_standby_of_before() {
+    let mut host = Host::overlapping();
+    host.answered_with(1);
+    host.reads(hello("db2", None));
+    host.claims();
+    host.reads_what_it_sent();
+    host.actions();
+    host.started();
+    host.job(supervisor::Event::SuspendSignal { continuable: true });
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    host.reads_what_it_sent();
+    assert!(host.actions().contains(&Action::Suspend));
+    host.happens(Event::Signal { signal: TSTP_ENDS, by_terminal: false });
+    assert!(host.actions().contains(&Action::Kafka(Request::ReadAnew)));
+    host.answered_with(host.end());
+    host.reads_at(0);
+    let actions = host.actions();
+    assert_eq!((refusals(&actions), exits(&actions)), (vec![], vec![]));
+    // One that is heard now stands here.
+    host.reads(Hello { joined: Some(0), ..hello("db2", None) });
+    assert_eq!(exits(&host.actions()).len(), 1);
 }
 
 fn is_stop(action: &Action) -> bool {
