@@ -40,11 +40,11 @@ fn run_of_a_schedule(election: &TestElection, lease: &str) -> Running {
 /// limit.
 #[test]
 fn a_leader_whose_answers_take_longer_than_two_seconds_keeps_its_lead() {
-    const LEASE: Duration = Duration::from_secs(12);
+    const LEASE: Duration = Duration::from_secs(15);
     let wired = Wired::take();
     let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     // librdkafka closes a connection after this time without an answer.
-    let candidate = election.candidate().lease("12s").property("socket.timeout.ms", "10000").flag("-v");
+    let candidate = election.candidate().lease("15s").property("socket.timeout.ms", "10000").flag("-v");
     let mut run = candidate.start();
     let term = run.await_lead();
     election.await_witness(term);
