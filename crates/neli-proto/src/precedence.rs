@@ -81,8 +81,9 @@ pub struct Precedence {
     pub(crate) priority: u16,
     /// The last one; [`set_assignment`](Precedence::set_assignment) changes it.
     pub(crate) assignment: Assignment,
-    /// Whether its process stands in other elections too, with one member of the group, and sends one hello for all. Then the group assigns the partition to a member that may hold its share of the roles
-    /// already, so another candidate claims after a while even with `--patience never`.
+    /// Whether its process stands in other elections too, with one member of the group, and sends one hello for all. Then the group assigns the
+    /// partition to a member that may hold its share of the roles already, so another candidate claims after a while even with
+    /// `--patience never`.
     pub(crate) is_one_of_many: bool,
     /// The id of this member for the group's coordinator, if it is a member.
     pub(crate) group_member: Option<Box<str>>,

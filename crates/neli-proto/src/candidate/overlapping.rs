@@ -127,8 +127,8 @@ impl Candidate {
         }
     }
 
-    /// Compares this candidate with another one whose hello was read at `offset` (O6). If their settings differ, the one that came later exits, unless it
-    /// agrees with the leader: then the other exits at the leader's next beat.
+    /// Compares this candidate with another one whose hello was read at `offset` for the first time (O6). If their settings differ, the one that
+    /// came later exits, unless it agrees with the leader: then the other exits at the leader's next beat.
     pub(super) fn compare_with_standby(&mut self, offset: Offset, hello: &Hello) {
         let Election { differing_term, .. } = self.election;
         let own = self.election.beside_roles.joined();
