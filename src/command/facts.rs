@@ -154,8 +154,11 @@ pub(super) fn last_run(
 pub(super) struct LastRun {
     pub(super) fact: Fact,
     pub(super) runs: Runs,
-    /// Whether a candidate's hello has told the schedule: it may have been changed since the run.
-    is_told: bool,
+    /// The calendar of the schedule, if this version and this machine know it. It is kept, since a page of many elections asks each for its next window,
+    /// and it takes ten times as long to make.
+    calendar: Option<Calendar>,
+    /// The options of `--once`, `--window` or `--schedule` by a candidate's hello: the schedule may have been changed since the run.
+    said: Option<Box<str>>,
     /// The last request to forget each key or window.
     forgotten: BTreeMap<Box<str>, Fact>,
     /// The run of a skipped window that began and did not finish.
@@ -231,13 +234,17 @@ impl LastRun {
     fn of(fact: Fact) -> Self {
         let last = matches!(fact.outcome, Outcome::Done | Outcome::Failed).then(|| fact.clone());
         let runs = Runs { account: Account::of(&fact), last };
-        Self { fact, runs, is_told: false, forgotten: BTreeMap::new(), unfinished: None }
+        let calendar = calendar(&runs.account);
+        Self { fact, runs, calendar, said: None, forgotten: BTreeMap::new(), unfinished: None }
     }
 
     /// Takes the schedule from the candidates' hellos.
     pub(super) fn learn_schedule(&mut self, observer: &Observer, at: ReadAt) {
         let said = options_of_once(observer, at);
-        self.is_told = said.is_some();
+        if self.said.as_deref() == said {
+            return;
+        }
+        self.said = said.map(Box::from);
         let Some(said) = said else { return };
         let said = said.strip_prefix("--schedule '").and_then(|said| said.split_once('\''));
         let timezone = said.map(|(_, options)| {
@@ -247,12 +254,7 @@ impl LastRun {
         });
         let account = &mut self.runs.account;
         (account.schedule, account.timezone) = (said.map(|(schedule, _)| schedule.into()), timezone);
-    }
-
-    /// The calendar of the schedule, if this version and this machine know it.
-    fn calendar(&self) -> Option<Calendar> {
-        let Account { schedule, timezone, .. } = &self.runs.account;
-        Some(Calendar::new(Edges::of_schedule(schedule.as_deref()?).ok()?, zone(timezone.as_deref()?)?))
+        self.calendar = calendar(account);
     }
 
     /// Whether the schedule was changed since the last run.
@@ -263,7 +265,7 @@ impl LastRun {
 
     /// The starts of the next windows: with a schedule the next five, otherwise that of the next one.
     pub(super) fn next_windows(&self, now_ms: u64) -> Vec<u64> {
-        match (self.calendar(), self.fact.window) {
+        match (&self.calendar, self.fact.window) {
             // None before the recorded one is run, even if the clock was set back.
             (Some(calendar), window) => {
                 let from_ms = window.map_or(0, |window| window.from_ms);
@@ -286,14 +288,14 @@ impl LastRun {
         if *runs > 0 {
             rows.push(("runs", format!("{runs}, of which {failures} failed")));
         }
-        if let (Some(_), Some(schedule)) = (self.calendar(), &self.runs.account.schedule) {
+        if let (Some(_), Some(schedule)) = (&self.calendar, &self.runs.account.schedule) {
             let next = self.next_windows(now_ms).into_iter().map(|start| {
                 format!("{} (in {})", date(start), span(Duration::from_millis(start.saturating_sub(now_ms))))
             });
             let next =
                 next.reduce(|before, next| before + ", " + &next).unwrap_or_else(|| "no further time".to_owned());
             let zone = self.runs.account.timezone.as_deref().unwrap_or("UTC");
-            let of = if self.is_told { "" } else { ", of the last run" };
+            let of = if self.said.is_some() { "" } else { ", of the last run" };
             rows.push(("schedule", format!("{schedule} ({zone}){of}: {next}")));
         }
         rows
@@ -313,6 +315,11 @@ pub(super) fn are_recorded(observer: &Observer, at: ReadAt) -> bool {
     let is_released_run =
         matches!(observer.leadership(at), Leadership::Released { release, .. } if release.how.once.is_some());
     is_released_run || options_of_once(observer, at).is_some()
+}
+
+/// The calendar of a schedule, if this version and this machine know it.
+fn calendar(Account { schedule, timezone, .. }: &Account) -> Option<Calendar> {
+    Some(Calendar::new(Edges::of_schedule(schedule.as_deref()?).ok()?, zone(timezone.as_deref()?)?))
 }
 
 /// The key of the election that a fact under `key` is of. As no group with facts has `/` in its name, nor has a written KEY, it is what stands before
