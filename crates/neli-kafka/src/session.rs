@@ -26,7 +26,7 @@ use crate::producer::Producer;
 use crate::questions::REPLACED_AFTER;
 use crate::reading::Source;
 use crate::text::{ClientError, reason};
-use crate::threads::news_of_lack;
+use crate::threads::note_started;
 use crate::topic::partitions_changed;
 
 pub use router::{KafkaReaders, Router};
@@ -489,7 +489,7 @@ impl Session {
     /// Without a thread the question is asked again later: until it is answered, no role of this process can lead.
     fn note_question(&mut self, now: Time, asked: io::Result<()>) {
         self.is_judging = asked.is_ok();
-        if let Some(error) = news_of_lack(&mut self.judges_again_at, now, asked) {
+        if let Some(error) = note_started(&mut self.judges_again_at, now, asked) {
             let warning = format!("the topic's settings can't be asked for, for lack of a thread: {}", reason(&error));
             self.outputs.push_back(SessionEvent::Warning(warning));
         }

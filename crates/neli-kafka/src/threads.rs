@@ -19,7 +19,7 @@ pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
 }
 
 /// Notes whether something could be started, and if not, when it is tried again. Returns why not, if that is new.
-pub(crate) fn news_of_lack(again_at: &mut Option<Time>, now: Time, started: io::Result<()>) -> Option<io::Error> {
+pub(crate) fn note_started(again_at: &mut Option<Time>, now: Time, started: io::Result<()>) -> Option<io::Error> {
     let lack = started.err();
     let is_known = mem::replace(again_at, lack.as_ref().map(|_| now + STARTED_AGAIN_AFTER)).is_some();
     lack.filter(|_| !is_known)

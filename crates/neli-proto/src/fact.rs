@@ -13,7 +13,7 @@ use core::mem;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{MemberId, Offset, fields_of, is_default, known, parsed, to_line};
+use crate::record::{MemberId, Offset, fields_of, is_default, or_unknown, parsed, to_line};
 use crate::time::Span;
 
 /// The suffix that makes the name of the topic of facts from the journal's name.
@@ -52,34 +52,34 @@ pub struct Fact {
     /// The term of the run. If the key was forgotten: the journal's last offset at the operator's request.
     pub term: Offset,
     /// The member that runs it or ran it.
-    #[serde(default, deserialize_with = "known")]
+    #[serde(default, deserialize_with = "or_unknown")]
     pub member: Option<MemberId>,
     /// The name of that candidate.
-    #[serde(default, deserialize_with = "known")]
+    #[serde(default, deserialize_with = "or_unknown")]
     pub name: Option<Box<str>>,
     /// The job's exit status, once it has ended.
-    #[serde(default, deserialize_with = "known")]
+    #[serde(default, deserialize_with = "or_unknown")]
     pub exit: Option<u8>,
     /// 1, plus 1 for each earlier run of the key that failed, on any machine.
     pub attempt: u32,
     /// How long the job ran, in milliseconds.
-    #[serde(default, deserialize_with = "known")]
+    #[serde(default, deserialize_with = "or_unknown")]
     pub ran_ms: Option<u64>,
     /// When this was written, in milliseconds since 1970 by the writer's wall clock. For display only.
-    #[serde(default, deserialize_with = "known")]
+    #[serde(default, deserialize_with = "or_unknown")]
     pub at_ms: Option<u64>,
     /// How often the key had been forgotten when the run began. In a `forgotten` record, this request is counted too. A number
     /// that this version does not know is no reason to count the fact as never forgotten.
     #[serde(default, skip_serializing_if = "is_default")]
     pub forgets: u32,
     /// How many times the journal had been created again when the run began, as far as the facts show it. Then terms begin again.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "is_default")]
     pub remakes: u32,
     /// The order of the facts of one candidate: a later one has a higher number. 0 if it is not known.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "is_default")]
     pub seq: u32,
     /// The runs up to this fact. For display only; the owner adds it when it writes the fact.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "is_default")]
     pub account: Account,
 }
 
@@ -110,7 +110,7 @@ pub struct Facts {
     pub done: Option<Fact>,
     /// The last run that began or failed.
     pub attempt: Option<Fact>,
-    /// The one that stood in its place before: of another run.
+    /// The fact of another run that stood at its place before.
     pub attempt_before: Option<Fact>,
     /// The last request of an operator to forget the key.
     pub forgotten: Option<Fact>,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::mapping::Mapping;
-use crate::record::{MAX_BYTES, MemberId, Offset, fields_of, is_default, kind_of, known, parsed, to_line};
+use crate::record::{MAX_BYTES, MemberId, Offset, fields_of, is_default, kind_of, or_unknown, parsed, to_line};
 use crate::role_set::RoleSet;
 
 /// The longest time that a process waits with its exit for the delivery of its last hello, without which the others count it as alive for up to 75 s
@@ -25,66 +25,66 @@ pub struct Hello {
     /// The writer's member id.
     pub member: MemberId,
     /// The writer's name.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub name: Option<Box<str>>,
     /// The writer's own number of the record; `None` in the hello of a process with many roles.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,
     /// The machine's name.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub host: Option<Box<str>>,
     /// The process id.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
     /// The program's version.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub version: Option<Box<str>>,
     /// The elector, `group` or `log`.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub elector: Option<Box<str>>,
     /// The writer's member id in the consumer group; `None` while it is not a member, or has many roles.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub group_member: Option<Box<str>>,
     /// Why the group does not take the writer, in Kafka's words; `None` if it does. Only displayed.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub group_refuses: Option<Box<str>>,
     /// The address where the writer answers by HTTP (`--listen`). Only displayed.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub listen: Option<Box<str>>,
     /// `--roles` as typed; `None` if the writer is a candidate of one role.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub roles: Option<Box<str>>,
     /// The number of partitions of the topic, over which the roles are mapped.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u32>,
     /// `--priority`: a candidate of a higher one claims a vacancy first.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "is_default")]
     pub priority: u16,
     /// `--overlap`, in milliseconds.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub overlap_ms: Option<u64>,
     /// `--once`, `--window` or `--schedule` with the options that go with it, as typed, without the key. Only compared and displayed.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub once: Option<Box<str>>,
     /// `--max-roles`: the most roles that the writer leads.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub max_roles: Option<u32>,
     /// The offset of its first hello, or of a claim of its that took effect before; `None` while neither was read back.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub joined: Option<Offset>,
     /// A candidate that shall say hello now. It is to have a role, if it is still there.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub asks: Option<MemberId>,
     /// The time after this hello, in milliseconds, during which the writer does not claim the roles for which its records do not show who
     /// leads, unless a record shows it; `None` if they do for all roles.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub waits_ms: Option<u64>,
     /// The roles for which the writer no longer stands, by the numbers of its own mapping: they were ended, or their job ended by itself and
     /// is not run again.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "RoleSet::is_empty")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "RoleSet::is_empty")]
     pub left: RoleSet,
     /// Whether the writer leaves: it leads no role any more, and will lead none.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "is_default")]
     pub leaves: bool,
 }
 

@@ -60,13 +60,13 @@ impl fmt::Display for MemberId {
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Record {
     /// The writer's member id.
-    #[serde(default, deserialize_with = "known")]
+    #[serde(default, deserialize_with = "or_unknown")]
     pub member: Option<MemberId>,
     /// The writer's name.
-    #[serde(default, deserialize_with = "known")]
+    #[serde(default, deserialize_with = "or_unknown")]
     pub name: Option<Box<str>>,
     /// The writer's own number of the record.
-    #[serde(default, deserialize_with = "known")]
+    #[serde(default, deserialize_with = "or_unknown")]
     pub seq: Option<u64>,
     /// The content.
     #[serde(flatten)]
@@ -86,16 +86,16 @@ pub enum Body {
         /// The leader's lease, in milliseconds.
         lease_ms: u64,
         /// The job's state.
-        #[serde(default, deserialize_with = "known")]
+        #[serde(default, deserialize_with = "or_unknown")]
         state: Option<JobState>,
         /// The job's main process.
-        #[serde(default, deserialize_with = "known")]
+        #[serde(default, deserialize_with = "or_unknown")]
         pid: Option<u32>,
         /// 1 for the first run in this term.
-        #[serde(default, deserialize_with = "known")]
+        #[serde(default, deserialize_with = "or_unknown")]
         attempt: Option<u32>,
         /// How long the job has been in this state, in milliseconds of the leader's clock.
-        #[serde(default, deserialize_with = "known")]
+        #[serde(default, deserialize_with = "or_unknown")]
         since_ms: Option<u64>,
         /// `--overlap`; left out without it.
         #[serde(flatten)]
@@ -118,23 +118,23 @@ pub enum Body {
         /// `term` was the current term up to this offset.
         seen: Offset,
         /// The reason. A reader treats it as free text; neli-run writes a [`Why`].
-        #[serde(default, deserialize_with = "known")]
+        #[serde(default, deserialize_with = "or_unknown")]
         why: Option<Box<str>>,
         /// The job's exit status, 0 to 255.
-        #[serde(default, deserialize_with = "known")]
+        #[serde(default, deserialize_with = "or_unknown")]
         exit: Option<u8>,
         /// How many milliseconds after the lease's end a process of the job was still alive; left out if none was.
-        #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
         late_ms: Option<u64>,
         /// The group member id under which the writer held the partition. The writer has left the group, so the group will assign the
         /// partition to another member.
-        #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
         group_member: Option<Box<str>>,
         /// The run that has ended by itself with `exit`: done if 0, failed otherwise.
         #[serde(flatten)]
         once: Option<KeyedRun>,
         /// The member for which the writer stood down: to spread the roles, or because an operator asked for it.
-        #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
         successor: Option<MemberId>,
     },
     /// A request of an operator.
@@ -142,16 +142,16 @@ pub enum Body {
         /// The kind of request.
         what: What,
         /// The term to which the request applies; none with `end`.
-        #[serde(default, deserialize_with = "known")]
+        #[serde(default, deserialize_with = "or_unknown")]
         term: Option<Offset>,
         /// The operator's name.
-        #[serde(default, deserialize_with = "known")]
+        #[serde(default, deserialize_with = "or_unknown")]
         by: Option<Box<str>>,
         /// The operator's reason.
-        #[serde(default, deserialize_with = "known")]
+        #[serde(default, deserialize_with = "or_unknown")]
         reason: Option<Box<str>>,
         /// The member that is to lead next; left out if any may.
-        #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+        #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
         successor: Option<MemberId>,
     },
 }
@@ -163,7 +163,7 @@ pub struct KeyedRun {
     #[serde(rename = "once")]
     pub key: Box<str>,
     /// Whether it is a window: a key may read like the start of one. Earlier versions don't say.
-    #[serde(rename = "window", default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "window", default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub is_window: Option<bool>,
 }
 
@@ -284,10 +284,10 @@ pub struct Overlap {
     pub within_ms: u64,
     /// In a claim: the current term when the claim is sent, whose job may continue for a while. In a beat: the same value as in the
     /// leader's claim, until the leader knows that no process of the earlier job is left.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub over: Option<Offset>,
     /// In a beat: whether the leader must stop, and its job continues until another candidate has claimed.
-    #[serde(default, deserialize_with = "known", skip_serializing_if = "is_default")]
+    #[serde(default, deserialize_with = "or_unknown", skip_serializing_if = "is_default")]
     pub yields: bool,
 }
 
@@ -330,7 +330,7 @@ pub(crate) fn parsed<T: DeserializeOwned>(fields: Map<String, Value>) -> Option<
 }
 
 /// Reads a field that is unknown if it is of another type.
-pub(crate) fn known<'de, T: Default + DeserializeOwned, D: Deserializer<'de>>(field: D) -> Result<T, D::Error> {
+pub(crate) fn or_unknown<'de, T: Default + DeserializeOwned, D: Deserializer<'de>>(field: D) -> Result<T, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(field)?).unwrap_or_default())
 }
 

@@ -26,7 +26,7 @@ use crate::event::{KafkaEvent, SessionEvent};
 use crate::reader::Reader;
 use crate::reading::{Order, Source};
 use crate::text::{reason, without_thread};
-use crate::threads::news_of_lack;
+use crate::threads::note_started;
 
 /// The readings, and the elections that follow each. Which are in progress is a state; what each is to do further is an order.
 #[derive(Default)]
@@ -638,7 +638,7 @@ impl KafkaReaders {
     }
 
     pub(super) fn note(&mut self, started: io::Result<()>) {
-        if let Some(error) = news_of_lack(&mut self.starts_again_at, clock::now(), started) {
+        if let Some(error) = note_started(&mut self.starts_again_at, clock::now(), started) {
             // It does not wait: the caller's thread is the one that empties the channel.
             let _ = self.event_sender.try_send(SessionEvent::Warning(without_thread(&reason(&error))).into());
         }
