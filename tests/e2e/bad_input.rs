@@ -200,7 +200,7 @@ fn election_whose_topic_accepts_nothing() -> TestElection {
 #[test]
 fn a_topic_that_accepts_no_record_is_reported_once() {
     let election = election_whose_topic_accepts_nothing();
-    let mut run = election.candidate().lease("1s").start();
+    let mut run = election.candidate().lease("3s").start();
     run.await_event("claiming");
     wait::until_true("a line that says why", || !run.warnings_with("Message size too large").is_empty());
     // Meanwhile claims are given up and repeated, and each is refused too. Only the first claim and the first refusal are logged, so there is

@@ -243,7 +243,7 @@ fn guards_that_die_again_and_again_are_restarted_after_growing_delays() {
 #[test]
 fn a_guard_that_is_stopped_is_continued_at_once() {
     let election = election(Elector::Log);
-    let mut leader = election.candidate().lease("2s").start();
+    let mut leader = election.candidate().lease("4s").start();
     let term = leader.await_lead();
     election.await_witness(term);
     let guard = leader.guard();
@@ -255,7 +255,7 @@ fn a_guard_that_is_stopped_is_continued_at_once() {
     let deadline =
         |testimony: &harness::witness::Testimony| testimony.of(term).next_back().map_or(0, |line| line.deadline);
     let before = deadline(&election.testimony());
-    wait::until_true("a lease that is renewed", || deadline(&election.testimony()) > before + 2_000_000_000);
+    wait::until_true("a lease that is renewed", || deadline(&election.testimony()) > before + 4_000_000_000);
     assert!(guard.lives());
     assert!(leader.events("guard_lost").is_empty());
     election.close([leader]);
@@ -283,7 +283,7 @@ fn a_guard_that_hangs_is_detected_within_the_lease() {
 
 /// A candidate of [`wild_candidate`] that runs without a control group for its job, even if the test may make one.
 fn start_ungrouped(election: &TestElection) -> Running {
-    let candidate = wild_candidate(election, "2s");
+    let candidate = wild_candidate(election, "5s");
     if !Uid::effective().is_root() {
         return candidate.start();
     }
@@ -308,7 +308,7 @@ fn a_guard_that_is_dead_and_traced_leaves_no_process_of_its_job() {
         let mut first = start_ungrouped(&election);
         let term = first.await_lead();
         await_wild(&election, term);
-        let mut second = election.candidate().lease("2s").start();
+        let mut second = election.candidate().lease("5s").start();
         second.await_event("standby");
         let guard = first.guard();
         let job = if with_job { guard.descendants() } else { Vec::new() };
@@ -337,7 +337,7 @@ fn a_guard_that_is_dead_and_traced_leaves_no_process_of_its_job() {
 fn no_term_is_released_before_its_frozen_guard_is_dead() {
     for thaws in [true, false] {
         let election = election(Elector::Log);
-        let mut first = wild_candidate(&election, "2s").start();
+        let mut first = wild_candidate(&election, "4s").start();
         let term = first.await_lead();
         await_wild(&election, term);
         let guard = first.guard();
@@ -399,7 +399,7 @@ fn no_job_runs_under_a_guard_that_hangs_before_its_first_answer() {
 #[test]
 fn the_death_of_a_standby_affects_no_other_candidate() {
     let election = election(Elector::Group);
-    let mut leader = election.candidate().lease("2s").start();
+    let mut leader = election.candidate().lease("5s").start();
     let term = leader.await_lead();
     election.await_witness(term);
     let mut standby = election.candidate().start();

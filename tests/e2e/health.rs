@@ -105,7 +105,7 @@ fn a_full_stderr_makes_no_job_unhealthy() {
 #[test]
 fn a_candidate_alone_tries_again() {
     let election = election(Elector::Log);
-    let mut alone = looked_after(&election, "exit 1").lease("500ms").option("--health-failures", "1").start();
+    let mut alone = looked_after(&election, "exit 1").lease("2s").option("--health-failures", "1").start();
     let term = alone.await_lead();
     alone.await_event("unhealthy");
     assert!(alone.await_lead() > term);

@@ -117,7 +117,7 @@ fn each_runs_at_its_event() {
 fn a_fence_runs_its_hook_and_then_the_standby_hook() {
     let election = election(Elector::Log);
     let hooks = Noted::new(&election, "only");
-    let mut run = hooks.candidate.clone().lease("2s").start();
+    let mut run = hooks.candidate.clone().lease("5s").start();
     let term = run.await_lead().to_string();
     assert_eq!(hooks.await_hook("lead", 1)["NELI_EPOCH"], term);
     run.guard().signal(Signal::SIGKILL);

@@ -117,7 +117,7 @@ fn a_runner_that_is_gone_has_not_done_it() {
     for gone in ["supervisor", "machine", "stopped", "fenced"] {
         let election = election(Elector::Log);
         let job = election.until_go_file();
-        let candidate = |name: &str| once(&election, &job).lease("2s").option("--name", name);
+        let candidate = |name: &str| once(&election, &job).lease("4s").option("--name", name);
         let mut first = candidate("a").start();
         await_run(&election, 1);
         let mut second = candidate("b").start();
@@ -276,7 +276,7 @@ fn a_topic_of_facts_that_was_deleted_is_made_anew_with_a_warning() {
 fn a_topic_of_facts_that_is_deleted_during_the_run_is_made_anew_for_the_outcome() {
     let election = election(Elector::Log);
     let job = election.until_go_file();
-    let mut runner = once(&election, &job).option("--name", "a").lease("2s").start();
+    let mut runner = once(&election, &job).option("--name", "a").lease("5s").start();
     await_run(&election, 1);
     harness::kafka::Kafka::shared().delete_topic(&topic_of_facts(&election));
     election.create_go_file();
@@ -310,7 +310,7 @@ fn facts_that_can_not_be_read_are_no_reason_to_run() {
     let key = format!("{}/{KEY}", election.key());
     let pen = harness::journal::Pen::new(kafka, &name, &[]);
     pen.write(&key, &[b"of another program"]);
-    let mut run = once(&election, "true").lease("2s").option("--on-loss", "exit").start();
+    let mut run = once(&election, "true").lease("4s").option("--on-loss", "exit").start();
     assert_eq!(run.await_release().text("why"), "facts-unavailable");
     assert_eq!(run.status(), 80);
     assert_eq!(run.warnings_with("a record of the key is in no form that this version knows").len(), 1, "{run:?}");
@@ -329,9 +329,9 @@ fn an_outcome_that_can_not_be_recorded_is_waited_for() {
     let name = topic_of_facts(&election);
     kafka.create_topic(&name, &[("cleanup.policy", "compact")]);
     let job = election.until_go_file();
-    let mut runner = once(&election, &job).option("--name", "a").lease("2s").start();
+    let mut runner = once(&election, &job).option("--name", "a").lease("5s").start();
     await_run(&election, 1);
-    let mut second = once(&election, &job).option("--name", "b").lease("2s").start();
+    let mut second = once(&election, &job).option("--name", "b").lease("5s").start();
     second.await_event("standby");
     // No record is that short, so none is accepted.
     kafka.set_topic(&name, &[("cleanup.policy", "compact"), ("max.message.bytes", "1")]);

@@ -187,7 +187,7 @@ fn no_run_starts_after_a_lease_that_ends_between_two_runs() {
     let wired = Wired::take();
     for (on_loss, delay) in [("exit", "10m"), ("standby", "2s")] {
         let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
-        let candidate = script(&election, "always", delay, "exit 7").lease("1s").option("--on-loss", on_loss);
+        let candidate = script(&election, "always", delay, "exit 7").lease("3s").option("--on-loss", on_loss);
         let mut run = candidate.option("--fence-warning", "0").start();
         let term = run.await_lead();
         run.await_event("restarting");

@@ -43,9 +43,9 @@ fn stop(mut daemon: Running) {
 #[test]
 fn one_of_them_runs_the_job_at_each_time() {
     let election = election(Elector::Group);
-    let mut first = daemon(&election, "a", "every 1s", "true").lease("2s").start();
+    let mut first = daemon(&election, "a", "every 1s", "true").lease("4s").start();
     first.await_lead();
-    let mut second = daemon(&election, "b", "every 1s", "true").lease("2s").start();
+    let mut second = daemon(&election, "b", "every 1s", "true").lease("4s").start();
     second.await_event("standby");
     await_runs(&election, 3);
     assert_eq!(first.events("leading").len(), 1, "the lead is kept: {first:?}");
@@ -271,7 +271,7 @@ fn a_topic_of_facts_that_is_made_again_on_another_broker_is_written_to() {
                 || cluster.leader_of(&name, 0) == Some(leader)
         });
     }
-    let daemon = daemon(&election, "a", "every 1s", "true").lease("2s").start();
+    let daemon = daemon(&election, "a", "every 1s", "true").lease("5s").start();
     await_runs(&election, 2);
     kafka.delete_topic(&name);
     wait::until_true("a topic that is gone", || !kafka.has_topic(&name));

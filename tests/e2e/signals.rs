@@ -209,7 +209,7 @@ fn every_signal_reaches_the_job() {
 #[test]
 fn signals_without_end_do_not_delay_the_rest() {
     let election = election(Elector::Log);
-    let candidate = election.candidate().lease("2s").job(["sleep", "600"]);
+    let candidate = election.candidate().lease("4s").job(["sleep", "600"]);
     // The job inherits that it ignores the signal.
     let mut run = candidate.start_behind(&["env", "--ignore-signal=40"]);
     run.await_event("job_started");

@@ -21,7 +21,7 @@ struct Undisturbed {
 impl Undisturbed {
     fn new() -> Self {
         let election = election(Elector::Log);
-        let mut leader = election.candidate().lease("2s").start();
+        let mut leader = election.candidate().lease("5s").start();
         let term = leader.await_lead();
         election.await_witness(term);
         Self { election, leader, term }

@@ -43,7 +43,7 @@ fn climbing_candidate(election: &TestElection) -> Candidate {
     fs::copy(&job[0], &climb).expect("our own directory");
     fs::set_permissions(&climb, Permissions::from_mode(0o4755)).expect("our own file");
     job[0] = climb.into();
-    election.candidate().lease("1s").option("--stop-timeout", "200ms").job(job)
+    election.candidate().lease("3s").option("--stop-timeout", "200ms").job(job)
 }
 
 /// Whether one of the warnings is about setuid programs.
@@ -92,7 +92,7 @@ fn where_no_setuid_program_takes_effect_none_is_warned_of() {
 fn a_process_that_is_dead_and_traced_is_not_left() {
     let election = election(Elector::Log);
     let job = election.witness().with("--ignore-stop").command();
-    let mut run = election.candidate().lease("1s").option("--stop-timeout", "200ms").job(job).start();
+    let mut run = election.candidate().lease("5s").option("--stop-timeout", "200ms").job(job).start();
     let term = run.await_lead();
     election.await_witness(term);
     let is_out_of_reach = cgroup::kills_without_one().is_none() && Cgroup::make().is_err();
@@ -214,7 +214,7 @@ fn start_hidden(election: &TestElection) -> Running {
     fs::set_permissions(&hidden, Permissions::from_mode(0o711)).expect("our own file");
     job[0] = hidden.into();
     let unshare = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", BEHIND_HIDEPID, "sh"];
-    election.candidate().lease("2s").option("--stop-timeout", "200ms").job(job).start_behind(&unshare)
+    election.candidate().lease("5s").option("--stop-timeout", "200ms").job(job).start_behind(&unshare)
 }
 
 /// Ends the run by a stop, or by SIGKILL to its guard or to `neli-run`, and waits until its term is released.
@@ -279,7 +279,7 @@ fn a_process_that_another_pid_namespace_has_taken_is_ended() {
         let election = election(Elector::Log);
         let job = job_in(&namespace, &election);
         let file = PathBuf::from(job.last().expect("the file"));
-        let mut run = election.candidate().lease("2s").job(job).start_behind(user);
+        let mut run = election.candidate().lease("5s").job(job).start_behind(user);
         let term = run.await_lead();
         let both = wait::until("two witnesses", || {
             let of_file = Process::with_word(&file).into_iter();

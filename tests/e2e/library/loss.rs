@@ -206,7 +206,7 @@ fn refused_records_are_one_warning_with_kafkas_reason() {
     Kafka::shared().create_topic(&topic, &NO_RECORD[1..]);
     run(async {
         let election =
-            candidate(&test_election).lease(Duration::from_millis(300)).join().await.expect("the candidate joins");
+            candidate(&test_election).lease(Duration::from_secs(2)).join().await.expect("the candidate joins");
         let mut events = election.events();
         set(&NO_RECORD);
         let mut warnings = Vec::new();
@@ -228,7 +228,7 @@ fn refused_records_are_one_warning_with_kafkas_reason() {
             soon("a warning and a lead", PATIENCE, seen).await;
             if !until_it_leads {
                 // Meanwhile claims are given up and repeated, and each is refused as well.
-                wait::pause(Duration::from_secs(2));
+                wait::pause(Duration::from_secs(3));
                 set(&NO_RECORD[1..]);
             }
         }

@@ -165,6 +165,7 @@ impl Kafka {
         if let Err(error) = gone {
             assert_eq!(error, RDKafkaErrorCode::UnknownTopicOrPartition, "topic {name} is deleted");
         }
+        wait::until_true("a topic that is no longer listed", || !self.has_topic(name));
     }
 
     /// A Kafka that is reached by the addresses of several brokers.
