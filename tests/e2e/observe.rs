@@ -166,7 +166,6 @@ fn topics_that_are_made_remade_and_deleted_are_followed() {
 
     // The new topic has more records than were read of the old one.
     kafka.delete_topic(&topic);
-    wait::until_true("the topic to be gone", || !kafka.has_topic(&topic));
     wait::until("a new topic", || kafka.try_create_replicated_topic(&topic, 1, 1, &STAMPED).ok());
     let pen = Pen::new(kafka, &topic, &[]);
     for after in -1..8 {
@@ -178,7 +177,7 @@ fn topics_that_are_made_remade_and_deleted_are_followed() {
 
     kafka.delete_topic(&topic);
     observing.await_leader("second", None);
-    assert_eq!(get(&observing.address, "/readyz").0, 200);
+    wait::until_true("readiness", || get(&observing.address, "/readyz").0 == 200);
 }
 
 /// The last 10,000 records show no record of `gone`, and not since when `led` is led.

@@ -158,8 +158,8 @@ impl Kafka {
         set.expect("the topic is set");
     }
 
-    /// Deletes a topic; the brokers may list it for a moment longer. A broker that waits too long for its controller, for example because its
-    /// clock was set forward, asks it again, and the second answer is that there is no such topic.
+    /// Deletes a topic, and waits until the broker no longer lists it: until then it takes records. A broker that waits too long for its
+    /// controller, for example because its clock was set forward, asks it again, and the second answer is that there is no such topic.
     pub fn delete_topic(&self, name: &str) {
         let gone = self.administer(async |admin| one(admin.delete_topics(&[name], &AdminOptions::new()).await));
         if let Err(error) = gone {
