@@ -232,8 +232,11 @@ fn check_out(sources: &Path, earlier: &Earlier) -> io::Result<bool> {
     // present ones.
     let manifest = sources.join("Cargo.toml");
     let text = fs::read_to_string(&manifest)?;
+    // The profile of the present build, so that most dependencies need not be compiled again.
+    let profile =
+        if text.contains("\n[profile.dev]\n") { "" } else { "[profile.dev]\ndebug = \"line-tables-only\"\n\n" };
     let bin = format!(
-        "autobins = false\n\n[[bin]]\nname = \"{program}\"\npath = \"src/main.rs\"\n\n[profile.dev.package.neli-run]\n\
+        "autobins = false\n\n[[bin]]\nname = \"{program}\"\npath = \"src/main.rs\"\n\n{profile}[profile.dev.package.neli-run]\n\
          codegen-units = {codegen_units}\ndebug = false\n\n[features]\n"
     );
     assert_eq!(text.matches("\n[features]\n").count(), 1);
