@@ -211,7 +211,7 @@ impl Builder {
     }
 
     /// How long before its end the lease is over for this process: an effect that is in flight then has this time to arrive before another
-    /// candidate leads. At least 20 ms; a tenth of the lease unless it is given.
+    /// candidate leads, and so has one of a task that is dropped at the stop timeout. At least 20 ms; a tenth of the lease unless it is given.
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.margin = Some(margin);
         self
@@ -234,7 +234,7 @@ impl Builder {
 
     /// A callback that is awaited before each release: after the last task under the lead has ended or was dropped, while the lease is
     /// still valid, and for `limit` at most, however much of the stop timeout the tasks took. When the limit or the lease is over, its
-    /// future is dropped. If the lease was lost, nothing is released, and the callback is not called.
+    /// future is dropped. If the lease was lost, the callback is not called.
     ///
     /// The callback is called in a task of its own, in the runtime that [`join`](Self::join) was called in. If that has ended, or if a task
     /// under the lead blocks beyond the stop timeout and `limit`, it is not called. The lead is released nevertheless then (once that task

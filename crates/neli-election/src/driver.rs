@@ -149,7 +149,10 @@ impl Driver {
     /// Performs what is due for an election. The tasks' deadline comes first.
     fn handle_timeout(&mut self, role: usize, now: Time) {
         self.let_lease_end(role, now);
-        self.nodes.roles[role].drop_tasks_if_due(now);
+        self.nodes.roles[role].drop_tasks_if_due(now, self.settings.node.timings.kill_margin);
+        if self.nodes.roles[role].has_arrived(now) {
+            self.end_if_idle(role);
+        }
         if let Some(message) = self.nodes.poll_undecodable(now, role) {
             self.nodes.roles[role].report_warning(&message);
         }
@@ -457,9 +460,7 @@ impl Driver {
             } else if let GuardAction::Start { term, until, .. } = action {
                 self.begin(role, term, until);
             } else if let GuardAction::KillMainGroup | GuardAction::ShowEnd = action {
-                let of_role = &self.nodes.roles[role];
-                of_role.end_lead(Reason::Expired);
-                of_role.held.iter().filter_map(|held| held.last.as_ref()).for_each(LastCall::abort);
+                self.nodes.roles[role].expire(clock::now(), self.settings.node.timings.kill_margin);
                 self.end_if_idle(role);
             } else if let GuardAction::ShowDeadline { until, .. } = action {
                 self.nodes.roles[role].held.iter().for_each(|held| held.tenure.extend(until));
@@ -475,11 +476,12 @@ impl Driver {
         let role = &mut self.nodes.roles[role];
         let tenure = Arc::new(Tenure::new(term, until, role.label.clone(), commands));
         let untaken_until = Some(clock::now() + self.settings.node.timings.lease);
-        role.held = Some(Held { tenure, untaken_until, drop_at: None, last: None });
+        role.held = Some(Held { tenure, untaken_until, drop_at: None, in_flight_until: None, last: None });
         role.tell(Event::Acquired { term });
     }
 
-    /// If the end of the lead has begun and no task runs: begins the callback before the release, or tells the guard that nothing is left.
+    /// If the end of the lead has begun and no task runs: begins the callback before the release, or tells the guard that nothing is left, once
+    /// what dropped tasks have sent has had time to arrive.
     fn end_if_idle(&mut self, role: usize) {
         let held = self.nodes.roles[role].held.as_ref();
         let Some(nothing) = held.and_then(|held| held.tenure.no_task()) else { return };
@@ -494,6 +496,9 @@ impl Driver {
             // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
             let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
             held.last = Some(LastCall::spawn(&self.settings.runtime, task, call));
+            return;
+        }
+        if held.in_flight_until.is_some() {
             return;
         }
         let is_skipped = last.is_some() && held.tenure.ends() != Some(Reason::Expired);

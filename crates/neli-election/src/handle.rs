@@ -180,7 +180,8 @@ impl Election {
 
     /// Runs `task` whenever this candidate leads, until this candidate has left, and **drops the task as soon as the lead must be given
     /// up**, at the await where it is. A task that returns while the lead is held is run again. This is for work that may be interrupted at
-    /// any await; [`serve`](Self::serve) awaits its end. All of this runs within the caller's own task, and the future must be polled until it
+    /// any await; [`serve`](Self::serve) awaits its end. If the lead is handed over in order, the next leader does not wait for what a dropped
+    /// task has sent and what is still under way: let the store refuse a lower [token](Lease::token). All of this runs within the caller's own task, and the future must be polled until it
     /// ends, or dropped: see [`serve`](Self::serve).
     ///
     /// # Errors

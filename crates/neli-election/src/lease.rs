@@ -332,14 +332,14 @@ impl Tenure {
         self.phase.send_modify(|phase| phase.dropped = phase.stops);
     }
 
-    /// Ends the lease: the tasks are dropped. If the barrier has begun, its reason counts and not `reason`.
-    pub(crate) fn end(&self, reason: Reason) {
+    /// Ends the lease: the tasks are dropped. If the barrier has begun, its reason counts and not `reason`. Returns false if it was over before.
+    pub(crate) fn end(&self, reason: Reason) -> bool {
         self.deadline.store(0, Ordering::Release);
         self.phase.send_if_modified(|phase| {
             let has_changed = phase.over.is_none();
             phase.over = phase.over.or(phase.stops).or(Some(reason));
             has_changed
-        });
+        })
     }
 
     /// Why the lead ends, if its end has begun.

@@ -1,6 +1,7 @@
 //! The thread's state for one election.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use neli_kafka::{ElectionId, HasNode, clock, reason};
 use neli_proto::node::{Node, Status};
@@ -54,6 +55,8 @@ pub(super) struct Held {
     pub(super) untaken_until: Option<Time>,
     /// When the tasks are dropped, so that there is time for the callback before the release. Once that runs: when it is dropped.
     pub(super) drop_at: Option<Time>,
+    /// Tasks were dropped: what they have sent has until then to arrive, and so long the lead is not released.
+    pub(super) in_flight_until: Option<Time>,
     /// The callback before the release, once it was called.
     pub(super) last: Option<LastCall>,
 }
@@ -77,7 +80,8 @@ impl HasNode for Role {
         }
         let untaken = self.held.as_ref().and_then(|held| held.untaken_until);
         let drop_at = self.held.as_ref().and_then(|held| held.drop_at);
-        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at].into_iter().flatten().min()
+        let in_flight = self.held.as_ref().and_then(|held| held.in_flight_until);
+        [self.node.poll_timeout(), self.guard.poll_timeout(), untaken, drop_at, in_flight].into_iter().flatten().min()
     }
 }
 
@@ -131,19 +135,38 @@ impl Role {
     }
 
     /// Drops the tasks at the stop timeout, or the callback before the release at the end of its own time.
-    pub(super) fn drop_tasks_if_due(&mut self, now: Time) {
+    pub(super) fn drop_tasks_if_due(&mut self, now: Time, margin: Duration) {
         let Some(held) = &mut self.held else { return };
         if held.drop_at.take_if(|at| now >= *at).is_none() {
             return;
         }
         match &held.last {
             Some(last) => last.abort(),
-            None => held.tenure.drop_tasks(),
+            None => {
+                held.tenure.drop_tasks();
+                held.in_flight_until = Some(now + margin);
+            }
         }
     }
 
+    /// Drops the tasks and the callback before the release, because the lease is over for them.
+    pub(super) fn expire(&mut self, now: Time, margin: Duration) {
+        let Some(held) = &mut self.held else { return };
+        if held.tenure.end(Reason::Expired) {
+            held.in_flight_until = Some(now + margin);
+        }
+        held.last.iter().for_each(LastCall::abort);
+    }
+
+    /// Whether the time has come when nothing that a dropped task has sent is in flight. It is returned once.
+    pub(super) fn has_arrived(&mut self, now: Time) -> bool {
+        self.held.as_mut().is_some_and(|held| held.in_flight_until.take_if(|until| now >= *until).is_some())
+    }
+
     pub(super) fn end_lead(&self, reason: Reason) {
-        self.held.iter().for_each(|held| held.tenure.end(reason));
+        if let Some(held) = &self.held {
+            held.tenure.end(reason);
+        }
     }
 
     // ---- what users see ------------------------------------------------------------------------------------------

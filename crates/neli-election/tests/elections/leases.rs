@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use neli_election::{Election, Elector, EmbeddedBroker, Error, Lease};
 use tokio::sync::oneshot;
@@ -59,6 +59,34 @@ async fn a_task_that_runs_is_awaited() {
     let (ended, ()) = tokio::join!(task, leave);
     ended.unwrap();
     assert!(second.lead().await.unwrap().lease().is_valid());
+}
+
+/// A task that is dropped may have sent what is still under way: no other candidate leads before that has had the margin to arrive.
+#[tokio::test(flavor = "current_thread")]
+async fn what_a_dropped_task_has_sent_has_the_margin_to_arrive() {
+    const MARGIN: Duration = Duration::from_millis(700);
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = || Election::builder("billing").embedded(&broker).lease(LEASE).elector(Elector::Log).margin(MARGIN);
+    for callback in [false, true] {
+        let first = builder().stop_timeout(Duration::ZERO);
+        let first = if callback { first.before_release(LEASE, |_, _| async {}) } else { first }.join().await.unwrap();
+        let second = builder().join().await.unwrap();
+        let mut lead = first.lead().await.unwrap();
+        let (begun, is_begun) = oneshot::channel();
+        let task = lead.run(async |_| {
+            begun.send(()).unwrap();
+            std::future::pending::<()>().await;
+        });
+        let leave = async {
+            is_begun.await.unwrap();
+            let before = Instant::now();
+            first.leave().await;
+            before
+        };
+        let led = async { second.lead().await.map(|lead| (Instant::now(), lead)).unwrap() };
+        let (ended, before, (led, _lead)) = tokio::join!(task, leave, led);
+        assert!(ended.is_err() && led - before >= MARGIN, "{:?} after the drop, {callback}", led - before);
+    }
 }
 
 /// A task that does not end is dropped at the stop timeout. The lease continues, so that the callback before the release has it.
