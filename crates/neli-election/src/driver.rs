@@ -62,12 +62,15 @@ pub(crate) struct Settings {
 
 /// Starts the thread. Returns the state that is shared with the handles, for each role.
 pub(crate) fn start(settings: Settings) -> Result<Vec<Shared>, Error> {
-    let cannot = |error: io::Error| Error::System(format!("the election can't be started: {}", reason(&error)));
     let (driver, shared) = Driver::new(settings)?;
-    let waiter = Waiter::new().map_err(cannot)?;
+    let waiter = Waiter::new().map_err(|error| cannot(&error))?;
     let thread = thread::Builder::new().name("neli-election".to_owned());
-    thread.spawn(move || driver.run(waiter)).map_err(cannot)?;
+    thread.spawn(move || driver.run(waiter)).map_err(|error| cannot(&error))?;
     Ok(shared)
+}
+
+fn cannot(error: &io::Error) -> Error {
+    Error::System(format!("the election can't be started: {}", reason(error)))
 }
 
 /// A process's elections, in their thread.
@@ -85,8 +88,9 @@ struct Driver {
 impl Driver {
     /// With the state that is shared with the handles, for each role.
     fn new(settings: Settings) -> Result<(Self, Vec<Shared>), Error> {
+        let group = &settings.source.elections.group;
         let warnings =
-            Warnings::start(&settings.runtime, settings.on_warning.clone(), &settings.source.elections.group);
+            Warnings::start(&settings.runtime, settings.on_warning.clone(), group).map_err(|error| cannot(&error))?;
         let (command_sender, commands) = mpsc::unbounded_channel();
         let (mut roles, mut shared) = (Vec::new(), Vec::new());
         let elections = &settings.source.elections;

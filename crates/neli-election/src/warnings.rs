@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 
 use neli_kafka::one_line;
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::{self, UnboundedSender};
 
 /// What a program does with a warning.
 pub(crate) type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
@@ -27,35 +27,41 @@ pub(crate) fn pass(callback: Option<&OnWarning>, group: &str, message: &str) {
 /// them reports it.
 #[derive(Clone, Debug)]
 pub(crate) struct Warnings {
-    sender: UnboundedSender<(String, Option<u32>)>,
+    sender: mpsc::Sender<(String, Option<u32>)>,
     /// Whether the program has given no callback.
     pub(crate) go_to_stderr: bool,
 }
 
 impl Warnings {
-    /// Calls `callback` for each warning, in their order, in a task of the runtime: the callback may block, and the election's thread sends the
-    /// heartbeats. The task ends when the last sender is dropped. Without a callback warnings go to stderr, with the group.
-    pub(crate) fn start(runtime: &Handle, callback: Option<OnWarning>, group: &str) -> Self {
-        let (go_to_stderr, group) = (callback.is_none(), group.to_owned());
-        let (sender, mut warnings) = mpsc::unbounded_channel::<(String, Option<u32>)>();
-        drop(runtime.spawn(async move {
+    /// Calls `callback` for each warning, in their order, in a thread: it may block, the election's thread sends the heartbeats, and a runtime whose
+    /// task blocks would report nothing of that. Within the callback the runtime is the current one. The thread ends when the last sender is
+    /// dropped. Without a callback warnings go to stderr, with the group.
+    ///
+    /// # Errors
+    ///
+    /// There is no thread to spare.
+    pub(crate) fn start(runtime: &Handle, callback: Option<OnWarning>, group: &str) -> io::Result<Self> {
+        let (go_to_stderr, group, runtime) = (callback.is_none(), group.to_owned(), runtime.clone());
+        let (sender, warnings) = mpsc::channel::<(String, Option<u32>)>();
+        thread::Builder::new().name("neli-warnings".to_owned()).spawn(move || {
+            let _entered = runtime.enter();
             // The last warning that roles report, and which of them have reported it.
             let (mut last, mut reported_by) = (String::new(), BTreeSet::new());
-            while let Some((message, role)) = warnings.recv().await {
+            for (message, role) in warnings {
+                if role.is_some_and(|role| message == last && reported_by.insert(role)) {
+                    continue;
+                }
                 if let Some(role) = role {
-                    if message == last && reported_by.insert(role) {
-                        continue;
-                    }
                     reported_by = BTreeSet::from([role]);
                     last.clone_from(&message);
                 }
                 pass(callback.as_ref(), &group, &message);
             }
-        }));
-        Self { sender, go_to_stderr }
+        })?;
+        Ok(Self { sender, go_to_stderr })
     }
 
-    /// Sends a warning; if the runtime has ended, it is lost. `reported_by`: the role, if the warning is about all roles and each of them reports it;
+    /// Sends a warning. `reported_by`: the role, if the warning is about all roles and each of them reports it;
     /// the callback gets it once.
     pub(crate) fn send(&self, message: &str, reported_by: Option<u32>) {
         let _ = self.sender.send((message.to_owned(), reported_by));

@@ -140,12 +140,11 @@ impl Role {
         if held.drop_at.take_if(|at| now >= *at).is_none() {
             return;
         }
-        match &held.last {
-            Some(last) => last.abort(),
-            None => {
-                held.tenure.drop_tasks();
-                held.in_flight_until = Some(now + margin);
-            }
+        if let Some(last) = &held.last {
+            last.abort();
+        } else {
+            held.tenure.drop_tasks();
+            held.in_flight_until = Some(now + margin);
         }
     }
 

@@ -18,7 +18,7 @@ fn new_role() -> (Role, watch::Receiver<State>, broadcast::Receiver<Event>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _entered = runtime.enter();
     let settings = Election::builder("billing").brokers("localhost:9").settings().unwrap();
-    let warnings = Warnings::start(&settings.runtime, Some(Arc::new(|_: &str| ())), "g");
+    let warnings = Warnings::start(&settings.runtime, Some(Arc::new(|_: &str| ())), "g").unwrap();
     Role::new(&settings, settings.source.elections.election(0, 1), warnings).unwrap()
 }
 
