@@ -4,6 +4,7 @@
 //! ever acted at the same time.
 
 mod chaos;
+mod exits;
 mod follower;
 mod handover;
 mod loss;
