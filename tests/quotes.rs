@@ -11,7 +11,7 @@ use neli_run::cli::{self, validate};
 const QUOTING: &str = "docs/troubleshooting.md";
 
 /// Messages that say what they need, so the page has no row for them.
-const SAY_WHAT_TO_DO: [&str; 84] = [
+const SAY_WHAT_TO_DO: [&str; 85] = [
     "Kafka does not answer: …",
     "Kafka has not answered for …",
     "it is unknown who leads: …",
@@ -22,6 +22,7 @@ const SAY_WHAT_TO_DO: [&str; 84] = [
     "the topic was deleted and made again: …",
     "…; that candidate may have left: …",
     "…; until the group takes …",
+    "the lease of … ms is …",
     "too short for the unclean death of a broker: …",
     "…; until one can be, which is tried each 5s, …",
     "heartbeats came back from Kafka, but no broker had confirmed …",

@@ -11,6 +11,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, Source, clock, locked, many_roles, reason};
+use neli_proto::assumptions;
 use neli_proto::guard::{Action as GuardAction, Order};
 use neli_proto::node::{self, Action, Status};
 use neli_proto::note::Note;
@@ -27,6 +28,7 @@ use crate::lease::{Command, Commands, Lease, Task, Tenure};
 use crate::task_guard::STOP;
 use crate::waiter::Waiter;
 use crate::warnings::{OnWarning, Warnings};
+use crate::wording;
 use role::{Held, Role};
 
 mod role;
@@ -424,6 +426,11 @@ impl Host for Driver {
         // The library has no keys.
         if let SessionEvent::Outage { error } = event {
             self.nodes.roles.iter().for_each(|role| role.set_trouble(error.as_deref()));
+        } else if let SessionEvent::BrokerSession(session) = event {
+            let timings = &self.settings.node.timings;
+            if let Some(why) = assumptions::warning(timings, session) {
+                self.warn(&format!("the lease of {} ms is {why}", timings.lease.as_millis()));
+            }
         } else if let SessionEvent::Warning(message) = event {
             self.warn(&message);
         }
@@ -444,6 +451,9 @@ impl Driver {
 
     fn handle_note(&mut self, role: usize, note: Note) {
         let role = &mut self.nodes.roles[role];
+        if let Some(why) = wording::trouble(&note) {
+            role.report_warning(&why);
+        }
         if let Some(event) = Event::of(&note) {
             role.tell(event);
         }

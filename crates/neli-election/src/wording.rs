@@ -4,7 +4,8 @@
 use neli_kafka::properties::{Fault, Instead};
 use neli_kafka::{Words, one_line};
 use neli_proto::mapping::Differs;
-use neli_proto::note::Refusal;
+use neli_proto::note::{Loss, Note, Refusal};
+use neli_proto::time::millis_rounded_up;
 
 /// What messages about Kafka tell a program to do.
 pub(crate) const WORDS: Words = Words {
@@ -42,6 +43,40 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
     })
 }
 
+/// What a program must learn of a lead beside its events: why it ended in no orderly way, and that a guarantee was broken.
+pub(crate) fn trouble(note: &Note) -> Option<String> {
+    if let Note::Fenced { term, late: Some(late), .. } = note {
+        Some(format!(
+            "a task under the lead of term {term} may have run until {} ms after the lease's end, beside another leader's: check what \
+             both wrote, and let tasks ask Lease::is_valid",
+            millis_rounded_up(*late)
+        ))
+    } else if let Note::Fenced { term, loss: Loss::HistoryCut, .. } = note {
+        Some(format!("the lead of term {term} is over: the journal was cut, or the topic made anew"))
+    } else if let Note::FenceWarning { term, unconfirmed: Some(unconfirmed), .. }
+    | Note::LeaseUnconfirmed { term, unconfirmed } = note
+    {
+        let unconfirmed = millis_rounded_up(*unconfirmed);
+        Some(format!(
+            "no broker has confirmed the topic's id for {unconfirmed} ms, so no heartbeat extends the lease of term {term}"
+        ))
+    } else if let Note::ReaderStuck { end, silent } = note {
+        Some(format!(
+            "the journal's reader has delivered no record for {} ms, although the log has records up to offset {end}: a new \
+             reader replaces it",
+            millis_rounded_up(*silent)
+        ))
+    } else if let Note::Superseded { term, by, .. } = note {
+        let by = by.as_deref().unwrap_or("another candidate");
+        Some(format!(
+            "{by} leads although term {term} was not over here: check whether a machine's clock ran at a wrong rate, or a machine \
+             was paused"
+        ))
+    } else {
+        None
+    }
+}
+
 /// How another candidate's roles differ, and what to do.
 pub(crate) fn roles_differ(differs: &Differs) -> String {
     differs.line("roles", "name")
@@ -51,6 +86,9 @@ pub(crate) fn roles_differ(differs: &Differs) -> String {
 mod tests {
     use std::fs;
     use std::path::{Path, PathBuf};
+    use std::time::Duration;
+
+    use neli_proto::record::Why;
 
     use super::*;
 
@@ -111,6 +149,20 @@ mod tests {
             }
         }
         assert!(naming.is_empty(), "{naming:#?}");
+    }
+
+    #[test]
+    fn the_end_of_a_lead_says_what_went_wrong() {
+        let fenced = |loss, late: Option<u64>| {
+            let (left, late) = (Duration::ZERO, late.map(Duration::from_millis));
+            trouble(&Note::Fenced { term: 7, why: Why::Fenced, loss, left, late }).unwrap_or_default()
+        };
+        assert_eq!(fenced(Loss::LeaseOver, None), "");
+        let late = fenced(Loss::LeaseOver, Some(40));
+        assert!(late.starts_with("a task under the lead of term 7 may have run until 40 ms after"), "{late}");
+        assert!(fenced(Loss::HistoryCut, None).contains("term 7 is over: the journal was cut"));
+        let unconfirmed = trouble(&Note::LeaseUnconfirmed { term: 7, unconfirmed: Duration::from_secs(2) });
+        assert!(unconfirmed.unwrap_or_default().starts_with("no broker has confirmed the topic's id for 2000 ms"));
     }
 
     #[test]

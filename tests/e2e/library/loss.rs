@@ -154,6 +154,9 @@ fn a_lead_that_another_candidate_takes_ends_with_an_event() {
             }
         };
         soon("the next leader", PATIENCE, see).await;
+        let why = format!("other leads although term {term} was not over here");
+        let is_said = |event: &Event| matches!(event, Event::Warning { message } if message.starts_with(&why));
+        assert_eq!(seen.iter().filter(|event| is_said(event)).count(), 1, "{seen:?}");
         // It may have led before the events were asked for.
         let may_come = [Event::Acquired { term }, Event::Standby { leader: None }];
         seen.retain(|event| !may_come.contains(event) && !matches!(event, Event::Warning { .. }));

@@ -44,6 +44,14 @@ fn an_outage_is_told_once_although_its_reason_changes() {
     assert_eq!(warnings, ["Kafka does not answer: a:9092: refused"]);
 }
 
+/// As `neli-run` says it.
+#[test]
+fn a_lease_that_does_not_outlive_a_broker_is_a_warning() {
+    let warnings = warnings_after(vec![SessionEvent::BrokerSession(Duration::from_secs(60))]);
+    assert!(warnings.len() == 1 && warnings[0].starts_with("the lease of 20000 ms is too short for"), "{warnings:?}");
+    assert_eq!(warnings_after(vec![SessionEvent::BrokerSession(Duration::from_secs(9))]), [""; 0]);
+}
+
 /// No task may go on, and the program must not take what was known last for what is.
 #[test]
 fn a_panic_of_the_thread_ends_the_election_for_the_program() {
