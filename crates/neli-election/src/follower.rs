@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{io, thread};
+use std::{io, mem, thread};
 
 use neli_kafka::{
     Access, Elections, IfMissing, KafkaEvent, KafkaReaders, Router, SessionEvent, Source, Timeouts, clock, reason,
@@ -150,6 +150,9 @@ pub(crate) fn start(
 /// default lease.
 const STUCK_AFTER: Duration = Duration::from_secs(20);
 
+/// If Kafka has not answered for so long where a role's log ends, it is not known to be vacant any more: that is asked every 20 s.
+const UNANSWERED_AFTER: Duration = Duration::from_secs(60);
+
 /// The journals, as they are read.
 struct Reading {
     /// Their number of partitions is that in the candidates' hellos, by which this follower maps roles to partitions; `None` if it uses the number
@@ -167,6 +170,8 @@ struct Reading {
     timeouts: Timeouts,
     /// Why nothing can be read: no broker answers, for example.
     trouble: Option<String>,
+    /// Whether no broker answers.
+    is_down: bool,
     /// The readings that have stopped at a batch that can't be decoded, each with its partition and what is wrong. Those of other partitions go on.
     undecodable: BTreeMap<(u32, i32), String>,
     /// Since when something can't be read, if the followers were warned of it.
@@ -180,6 +185,8 @@ struct Reading {
 struct Role {
     listener: Listener,
     last_term: LastTerm,
+    /// When Kafka last said where its log ends.
+    answered_at: Option<Time>,
     state: watch::Sender<Result<Leadership, Error>>,
 }
 
@@ -192,7 +199,8 @@ impl Reading {
         on_warning: Option<OnWarning>,
     ) -> Self {
         let now = clock::now();
-        let role = |state| Role { listener: Listener::asking(now, FIRST_SPAN), last_term: LastTerm::default(), state };
+        let (listener, last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());
+        let role = |state| Role { listener: listener.clone(), last_term: last_term.clone(), answered_at: None, state };
         let elections = &source.elections;
         let roles = elections.roles.clone();
         Self {
@@ -204,6 +212,7 @@ impl Reading {
             timeouts: Timeouts::default(),
             roles: states.into_iter().map(role).collect(),
             trouble: None,
+            is_down: false,
             undecodable: BTreeMap::new(),
             warned_since: None,
             warnings,
@@ -262,12 +271,16 @@ impl Reading {
             let changes_at = leadership::lasts_for(current).map(|left| now + left);
             let is_partition_known = at == 0 || self.is_mapping_known(now);
             let known_at = self.mapping.as_ref().and_then(FollowedMapping::known_from).filter(|_| !is_partition_known);
-            self.timeouts.set(at, [changes_at, role.stuck_at(), known_at].into_iter().flatten().min());
             let known = role.state.borrow().as_ref().ok().and_then(Leadership::leader).cloned();
             let mut leadership = Leadership::of(current, now, known.as_ref(), trouble);
-            if leadership == Leadership::Vacant && !is_partition_known {
-                leadership = Leadership::Unknown { trouble: None };
+            let mut vacant_until = None;
+            if leadership == Leadership::Vacant {
+                vacant_until = role.answered_at.map(|at| at + UNANSWERED_AFTER).filter(|at| now < *at);
+                if !is_partition_known || vacant_until.is_none() {
+                    leadership = Leadership::Unknown { trouble: None };
+                }
             }
+            self.timeouts.set(at, [changes_at, role.stuck_at(), known_at, vacant_until].into_iter().flatten().min());
             role.state.send_if_modified(|state| {
                 // The times of a silence by Rust's clock differ a little at each look.
                 let is_silent_still =
@@ -374,7 +387,11 @@ impl Reading {
             return Err(Error::Refused(error));
         } else if let SessionEvent::Outage { error: None } = event {
             self.trouble_is_over();
+            if mem::take(&mut self.is_down) {
+                self.begin_anew(clock::now());
+            }
         } else if let SessionEvent::Outage { error } = event {
+            self.is_down = true;
             self.set_trouble(error);
         } else if let SessionEvent::Warning(message) = event {
             self.warn(&message);
@@ -429,6 +446,7 @@ impl Reading {
         let role = &mut self.roles[at];
         match event {
             candidate::Event::Answered { asked, start, end } => {
+                role.answered_at = Some(now);
                 match role.listener.answered(now, LogBounds { asked, start, end }) {
                     Ok(Some(from)) => self.router.read_from(now, number, from),
                     Ok(None) => {}
@@ -466,6 +484,16 @@ impl Reading {
             self.router.note_caught_up(number);
             self.note_caught_up(now, at);
         }
+    }
+
+    /// Reads all journals as at the start. Meanwhile the topic may have been made again, and have become longer than what was read of the old one.
+    fn begin_anew(&mut self, now: Time) {
+        for (number, role) in self.roles().zip(&mut self.roles) {
+            (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());
+            self.router.read_anew(now, number);
+        }
+        self.touched.extend(0..self.roles.len());
+        self.follow_router(now);
     }
 
     /// Reads a role's journal anew: its history was cut, or the topic was created again.

@@ -104,6 +104,43 @@ fn an_outage_is_a_warning_once_and_so_is_its_end() {
     assert!(message.starts_with("the journal is read again, after "), "{message}");
 }
 
+/// The topic was made again while no broker answered, and its log is longer than that of the old one: nothing else shows that.
+#[test]
+fn after_an_outage_nothing_of_before_counts() {
+    let mut fixture = Fixture::new();
+    let Fixture { reading, follower, .. } = &mut fixture;
+    let began = clock::now();
+    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: 2 });
+    for (offset, value) in (0..).zip([CLAIM, RELEASE]) {
+        reading.handle_role_event(began, 0, candidate::Event::of_record(offset, Some(value.as_bytes()), None));
+    }
+    reading.publish(began);
+    assert_eq!(*follower.borrow(), Ok(Leadership::Vacant));
+    reading.handle(SessionEvent::Outage { error: Some("refused".to_owned()) }.into()).unwrap();
+    reading.handle(SessionEvent::Outage { error: None }.into()).unwrap();
+    reading.publish(began);
+    assert_eq!(*follower.borrow(), Ok(Leadership::Unknown { trouble: None }), "until it is read");
+    assert!(!reading.roles[0].listener.is_caught_up());
+}
+
+/// The leader of a partition may be out of reach from here alone, while the others answer.
+#[test]
+fn a_role_of_which_kafka_tells_nothing_is_not_vacant_for_ever() {
+    let mut fixture = Fixture::new();
+    let Fixture { reading, follower, .. } = &mut fixture;
+    let began = clock::now();
+    let answered = |at| candidate::Event::Answered { asked: at, start: 0, end: 0 };
+    reading.handle_role_event(began, 0, answered(began));
+    assert_eq!(reading.publish(began), Some(began + UNANSWERED_AFTER));
+    assert_eq!(*follower.borrow(), Ok(Leadership::Vacant));
+    let late = began + UNANSWERED_AFTER;
+    assert_eq!(reading.publish(late), None);
+    assert_eq!(*follower.borrow(), Ok(Leadership::Unknown { trouble: None }));
+    reading.handle_role_event(late, 0, answered(late));
+    reading.publish(late);
+    assert_eq!(*follower.borrow(), Ok(Leadership::Vacant));
+}
+
 /// Otherwise a program that only asks who leads would log nothing.
 #[test]
 fn the_end_of_a_follower_is_its_last_warning() {
