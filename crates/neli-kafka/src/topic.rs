@@ -141,11 +141,10 @@ pub(super) fn look(
 }
 
 /// The line about a missing topic for an operator, who may have mistyped the name.
-pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections, timeout: Duration) -> String {
+pub(super) fn missing(client: &Client<impl ClientContext>, topic: &str, timeout: Duration) -> String {
     let metadata = client.fetch_metadata(None, timeout);
     let topics = metadata.iter().flat_map(Metadata::topics).map(MetadataTopic::name);
-    let journals = journals(topics.collect(), &elections.topic);
-    format!("topic \"{}\" does not exist; {journals}", elections.topic)
+    format!("topic \"{topic}\" does not exist; {}", journals(topics.collect(), topic))
 }
 
 /// The topics with the suffix of journals, those first whose names are the most like the wanted one.

@@ -400,7 +400,7 @@ fn a_bootstrap_server_of_another_cluster_that_answers_later_is_refused_then() {
     assert_eq!(refusal(&mut events), None);
     late.connect(other.bootstrap_servers().split(',').next().unwrap().to_owned());
     let refusal = std::iter::from_fn(|| {
-        reader.look_for_end();
+        reader.order(Order::Ask);
         Some(refusal(&mut events))
     });
     let refusal = refusal.flatten().next().unwrap();
