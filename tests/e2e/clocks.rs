@@ -99,7 +99,7 @@ fn with_a_fast_clock_a_living_leader_does_not_count_as_silent() {
     for timestamp_type in ["CreateTime", "LogAppendTime"] {
         let election = election(Elector::Log);
         Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", timestamp_type)]);
-        let mut leader = election.candidate().lease("3s").start();
+        let mut leader = election.candidate().lease("8s").start();
         election.await_witness(leader.await_lead());
         for command in ["status", "list"] {
             let answer = ask_by_clock(&election, "3600", &[command, "--json"]);

@@ -265,10 +265,10 @@ fn a_guard_that_is_stopped_is_continued_at_once() {
 #[test]
 fn a_guard_that_hangs_is_detected_within_the_lease() {
     let election = election(Elector::Log);
-    let mut first = wild_candidate(&election, "3s").start();
+    let mut first = wild_candidate(&election, "5s").start();
     let term = first.await_lead();
     election.await_witness(term);
-    let mut second = election.candidate().lease("3s").start();
+    let mut second = election.candidate().lease("5s").start();
     second.await_event("standby");
     let guard = first.guard();
     let hold = guard.hold();

@@ -196,7 +196,7 @@ fn an_election_that_is_ended() {
 #[test]
 fn nobody_stands_by() {
     let election = election(Elector::Log);
-    let mut first = election.candidate().option("--name", "first").lease("3s").start();
+    let mut first = election.candidate().option("--name", "first").lease("5s").start();
     let term = first.await_lead();
     election.await_witness(term);
     let answer = election.ask("resign", &[]);
@@ -214,9 +214,9 @@ fn nobody_stands_by() {
 #[test]
 fn a_candidate_that_has_just_lost_its_lead_is_heard() {
     let election = election(Elector::Log);
-    let mut first = election.candidate().option("--name", "first").lease("3s").start();
+    let mut first = election.candidate().option("--name", "first").lease("5s").start();
     election.await_witness(first.await_lead());
-    let mut second = election.candidate().option("--name", "second").lease("3s").start();
+    let mut second = election.candidate().option("--name", "second").lease("5s").start();
     second.await_event("standby");
     await_standbys(&election, 1);
     for name in ["second", "first"] {
@@ -237,11 +237,11 @@ fn a_candidate_that_has_just_lost_its_lead_is_heard() {
 #[test]
 fn a_leader_that_died_does_not_stand_by() {
     let election = election(Elector::Log);
-    let mut first = election.candidate().option("--name", "first").lease("3s").start();
+    let mut first = election.candidate().option("--name", "first").lease("5s").start();
     let term = first.await_lead();
     election.await_witness(term);
     let job = first.await_job();
-    let mut second = election.candidate().option("--name", "second").lease("3s").start();
+    let mut second = election.candidate().option("--name", "second").lease("5s").start();
     second.await_event("standby");
     await_standbys(&election, 1);
     machine(&mut first, &[job]);

@@ -319,7 +319,10 @@ fn a_low_soft_limit_of_open_files_limits_the_jobs_alone() {
     let candidate = candidate.start_behind(&["prlimit", "--nofile=50:1000", "--"]);
     wait::until_true("a line of each job", || candidate.strange_lines().len() == roles.len());
     assert_eq!(candidate.strange_lines(), vec!["50 of 1000"; roles.len()]);
-    assert_eq!((led(&candidate).len(), candidate.count("warning")), (30, 0));
+    // On a busy machine it may not run for a while.
+    let mut warnings = candidate.warnings_with("");
+    warnings.retain(|warning| !warning.contains("did not run for"));
+    assert_eq!((led(&candidate).len(), warnings), (30, Vec::new()));
     election.close([candidate]);
 }
 

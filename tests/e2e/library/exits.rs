@@ -1,7 +1,7 @@
 //! A program that returns from `main` after its candidate has ended, over TLS. At an exit OpenSSL freed what threads of librdkafka still used.
 
 use std::env;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use harness::accounts::{Account, PASSWORD, SCRAM, secure_login};
 use harness::candidate::Elector;
@@ -52,8 +52,8 @@ fn a_program_that_returns_is_not_ended_by_a_signal() {
         // One has all rights, and the other one has none.
         for account in [Account::Operator, Account::Tenant] {
             let started = [(); TOGETHER].map(|()| start(account));
-            let ended = started.map(|mut program: Child| program.wait().expect("a child can be waited for"));
-            assert!(ended.iter().all(|status| status.success()), "{}: {ended:?}", account.name());
+            let ended = started.map(|mut program| program.wait().expect("a child can be waited for"));
+            assert!(ended.iter().all(ExitStatus::success), "{}: {ended:?}", account.name());
         }
     }
 }

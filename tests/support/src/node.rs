@@ -42,6 +42,9 @@ pub(crate) struct Node {
 /// A short session with the controller, so that a killed broker can come back soon.
 const SHORT_SESSION: &str = "broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500\n";
 
+/// A session that a broker keeps which gets no processor for a while.
+const LONG_SESSION: &str = "broker.session.timeout.ms=60000\n";
+
 /// The ports of the listeners with TLS.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Secure {
@@ -166,6 +169,12 @@ impl Node {
     /// The same broker with Kafka's default session: the controller takes it for dead after 9 s without a heartbeat.
     pub(crate) fn with_default_session(self) -> Self {
         Self { session: "", ..self }
+    }
+
+    /// The same broker with a long session: it is never killed, and on a busy machine its controller must not take it for dead, after which no
+    /// partition would have a leader.
+    pub(crate) fn with_long_session(self) -> Self {
+        Self { session: LONG_SESSION, ..self }
     }
 
     /// The same broker with this setting, a line.
