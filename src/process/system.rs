@@ -320,14 +320,14 @@ impl Drop for SharedWords {
 /// The exit status if the child could not execute; a shell uses it for a command that was not found.
 const NOT_EXECUTED: c_int = 127;
 
-/// Forks a child that runs this code, which executes a program. The parent may have threads: so the code makes async-signal-safe calls only,
+/// Forks a child that runs this code, which executes a program or exits. If the parent may have threads, the code makes async-signal-safe calls only,
 /// allocates nothing and does not panic. The child is created in `cgroup` if possible, and otherwise in the parent's group, because the job is
 /// more important.
 ///
 /// (Moving it by a write to `cgroup.procs` takes some milliseconds, creating it there takes none: both were measured.)
 pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl FnOnce()) -> io::Result<Pid> {
-    // SAFETY: the child only runs `child`, which only makes calls that are allowed in the child of a process with threads. A child that was
-    // created in a control group is unknown to the C library, and does not ask it for the thread's id.
+    // SAFETY: the child only runs `child`, which only makes calls that are allowed in the child of a process with threads, or the process has none. A
+    // child that was created in a control group is unknown to the C library, and does not ask it for the thread's id.
     let answer = unsafe {
         let cloned = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
         cloned.unwrap_or_else(|| libc::fork())
