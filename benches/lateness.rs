@@ -108,7 +108,7 @@ fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
         member: "m-1".into(),
         releaser: "/bin/false".into(),
         release: serde_json::Value::Null,
-        release_queue: release_queue.numbers(),
+        release_queue: release_queue.number(),
         ..GuardConfig::default()
     }
 }

@@ -25,8 +25,8 @@ fn main() -> ExitCode {
     }
     let at_start = AtStart::now();
     let done = match arguments.as_slice() {
-        [_, mode, requests, appended] if mode == "release" => {
-            Deliverer::named_by(requests, appended).map_or_else(|| perform(&arguments, at_start), release::main)
+        [_, mode, queue] if mode == "release" => {
+            Deliverer::named_by(queue).map_or_else(|| perform(&arguments, at_start), release::main)
         }
         _ => perform(&arguments, at_start),
     };

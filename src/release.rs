@@ -14,15 +14,18 @@ use neli_proto::record::Record;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{self, Sender};
+use tokio::time::timeout;
 
 use crate::config::WORDS;
 use crate::exit::ExitStatus;
 use crate::guard;
 use crate::process::memory_files::Deliverer;
-use crate::process::ready::Ready;
 
 /// The most records in flight at once. A producer's queue has room for a thousand.
 const MOST_IN_FLIGHT: usize = 500;
+
+/// How often it looks for more requests while it waits for Kafka: the guards of one supervisor append theirs within some milliseconds.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A guard's request, with its configuration decoded.
 type ReleaseRequest = guard::ReleaseRequest<ReleaseConfig>;
@@ -72,21 +75,19 @@ pub struct HelloAfterDeath {
 ///
 /// A release could not be sent, or was not delivered within the lease.
 pub fn main(queue: Deliverer) -> Result<ExitStatus> {
-    let runtime = Builder::new_current_thread().enable_io().build().context("deliveries can't be awaited")?;
+    let runtime = Builder::new_current_thread().enable_time().build().context("deliveries can't be awaited")?;
     runtime.block_on(deliver(queue))
 }
 
 async fn deliver(mut queue: Deliverer) -> Result<ExitStatus> {
     let (events, mut deliveries) = mpsc::channel(4);
     let mut releaser = Releaser::new(events);
-    let appended = Ready::of(&queue).context("the queue of releases can't be waited for")?;
     loop {
         releaser.waiting.extend(queue.read::<ReleaseRequest>().context("the queue of releases can't be read")?);
         releaser.send();
         if releaser.in_flight > 0 || releaser.say_hello() {
-            tokio::select! {
-                () = appended.wait() => queue.acknowledge(),
-                Some(event) = deliveries.recv() => releaser.settle(event),
+            if let Ok(Some(event)) = timeout(LOOK_EVERY, deliveries.recv()).await {
+                releaser.settle(event);
             }
         } else {
             match queue.finish().context("the queue of releases can't be given up")? {

@@ -115,9 +115,9 @@ impl GuardLoop {
         let channel = Channel::over(adopt(guard_config.socket)?);
         let supervisor_pidfd = guard_config.supervisor_pidfd.map(adopt).transpose()?;
         let cgroup = guard_config.cgroup.map(adopt).transpose()?;
-        let release_queue = ReleaseQueue::adopt(guard_config.release_queue, adopt)?;
+        let release_queue = ReleaseQueue::from(adopt(guard_config.release_queue)?);
         let own = [Some(channel.as_fd()), supervisor_pidfd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
-        let own = own.into_iter().flatten().chain(release_queue.descriptors()).map(|own| own.as_raw_fd());
+        let own = own.into_iter().flatten().map(|own| own.as_raw_fd()).chain([release_queue.number()]);
         // Descriptors that the supervisor has left open by mistake must not reach the job.
         let kept: Vec<RawFd> = guard_config.inherited.iter().copied().chain(own).collect();
         descriptors::close_all_but(&kept)?;

@@ -84,8 +84,7 @@ impl GuardHandle {
         let file = memory_files::write_sealed(&guard_config)?;
         let GuardConfig { socket, cgroup, release_queue, .. } = guard_config;
         let optional = [guard_config.supervisor_pidfd, cgroup].into_iter().flatten();
-        let descriptors: Vec<RawFd> =
-            [socket, file.as_raw_fd()].into_iter().chain(optional).chain(release_queue).collect();
+        let descriptors: Vec<RawFd> = [socket, file.as_raw_fd(), release_queue].into_iter().chain(optional).collect();
         let arguments: [OsString; 3] = ["neli-run".into(), GUARD.into(), file.as_raw_fd().to_string().into()];
         let pending = spawn(&SpawnSpec {
             image: &Image::at([program.to_owned()], arguments, own_environment())?,

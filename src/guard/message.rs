@@ -55,8 +55,8 @@ pub struct GuardConfig {
     pub releaser: PathBuf,
     /// The access to Kafka for that program. The guard passes it on unread.
     pub release: serde_json::Value,
-    /// The queue to which all guards of this supervisor append their releases, by its descriptors.
-    pub release_queue: [RawFd; 2],
+    /// The queue to which all guards of this supervisor append their releases, by its descriptor.
+    pub release_queue: RawFd,
     /// The job's scheduling, if that of `neli-run` has been raised above it.
     pub scheduling: Option<Scheduling>,
     /// The guard's end of the socket. This and the next two are those of one guard: its start sets them.

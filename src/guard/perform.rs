@@ -245,7 +245,7 @@ fn variable(name: &str, value: impl fmt::Display) -> CString {
     CString::new(format!("{name}={value}")).unwrap_or_default()
 }
 
-/// Executes `<releaser> release <queue's descriptors>` without any other inherited descriptor. Returns only on failure. There is no fork: so a
+/// Executes `<releaser> release <queue's descriptor>` without any other inherited descriptor. Returns only on failure. There is no fork: so a
 /// lack of processes can't prevent it, and no part of the guard is left.
 ///
 /// Every signal stays blocked, as in the guard, because a service manager that sends SIGTERM to the whole control group of a dead
@@ -260,12 +260,10 @@ fn become_releaser(releaser: &Path, deliverer: Deliverer) -> io::Result<Infallib
     // If the file itself has one of the three numbers, it stays open; any other number is closed here.
     let _ = null.into_raw_fd();
     let queue = deliverer.hand_on()?;
-    descriptors::close_all_but(&[&[0, 1, 2], &queue[..]].concat())?;
+    descriptors::close_all_but(&[0, 1, 2, queue])?;
     signals::discard_pending();
 
     let program = CString::new(releaser.as_os_str().as_bytes())?;
-    let numbers = queue.iter().map(|number| CString::new(number.to_string()));
-    let mut arguments = vec![c"neli-run".to_owned(), c"release".to_owned()];
-    arguments.extend(numbers.collect::<Result<Vec<_>, _>>()?);
+    let arguments = [c"neli-run".to_owned(), c"release".to_owned(), CString::new(queue.to_string())?];
     Ok(unistd::execv(&program, &arguments)?)
 }

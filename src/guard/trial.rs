@@ -83,7 +83,7 @@ fn guard_config(release_queue: &ReleaseQueue) -> GuardConfig {
         lease: LEASE,
         mark: Mark::new(),
         releaser: PROGRAM.into(),
-        release_queue: release_queue.numbers(),
+        release_queue: release_queue.number(),
         ..GuardConfig::default()
     }
 }

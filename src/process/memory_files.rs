@@ -14,14 +14,13 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, Seek, Write};
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 
 use nix::fcntl::{self, FcntlArg, FdFlag, Flock, FlockArg, OFlag, SealFlag};
 use nix::libc;
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::memfd::{self, MFdFlags};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,17 +73,12 @@ fn is_sealed(number: RawFd) -> bool {
 /// The size of the number at the file's beginning: the offset of the first request that was not delivered yet.
 const HEADER: u64 = 8;
 
-/// The queue in a process that appends to it.
+/// The queue in a process that appends to it: after the header, one JSON object per line, and blank lines. Writes append to its end.
 #[derive(Debug)]
-pub struct ReleaseQueue {
-    /// The file: after the header, one JSON object per line, and blank lines. Writes append to its end.
-    requests: File,
-    /// An eventfd, which is readable when a request was appended.
-    appended: File,
-}
+pub struct ReleaseQueue(File);
 
 impl ReleaseQueue {
-    /// An empty queue. Its descriptors are close-on-exec by default.
+    /// An empty queue. Its descriptor is close-on-exec by default.
     ///
     /// # Errors
     ///
@@ -99,37 +93,30 @@ impl ReleaseQueue {
         requests.write_all(&HEADER.to_le_bytes())?;
         fcntl::fcntl(&requests, FcntlArg::F_ADD_SEALS(OF_QUEUE))?;
         fcntl::fcntl(&requests, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
-        let appended = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
-        Ok(Self { requests, appended: OwnedFd::from(appended).into() })
+        Ok(Self(requests))
     }
 
-    /// The numbers of its descriptors, for a process that inherits them.
-    pub fn numbers(&self) -> [RawFd; 2] {
-        self.descriptors().map(|descriptor| descriptor.as_raw_fd())
-    }
-
-    /// Its descriptors.
-    pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.requests.as_fd(), self.appended.as_fd()]
-    }
-
-    /// Takes over the queue with these descriptors, by calling `adopt` for each.
-    pub(crate) fn adopt(numbers: [RawFd; 2], adopt: impl Fn(RawFd) -> io::Result<OwnedFd>) -> io::Result<Self> {
-        let [requests, appended] = numbers;
-        Ok(Self { requests: adopt(requests)?.into(), appended: adopt(appended)?.into() })
+    /// The number of its descriptor, for a process that inherits it.
+    pub fn number(&self) -> RawFd {
+        self.0.as_raw_fd()
     }
 
     /// Appends a request. Returns `Some` if no other process delivers the queue; then the caller must deliver it.
-    pub(crate) fn append(self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
-        let Self { mut requests, appended } = self;
+    pub(crate) fn append(mut self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
         // A write that failed may have left an incomplete line before this one.
         let line = [b"\n", serde_json::to_vec(request)?.as_slice(), b"\n"].concat();
         // A single write keeps the line in one piece.
-        requests.write_all(&line)?;
-        (&appended).write_all(&1_u64.to_ne_bytes())?;
+        self.0.write_all(&line)?;
         // The file is opened again, because a lock belongs to an open file description, and all guards share this one.
-        let path = format!("/proc/self/fd/{}", requests.as_raw_fd());
-        Ok(Deliverer::of(File::options().read(true).write(true).open(path)?, appended))
+        let path = format!("/proc/self/fd/{}", self.number());
+        Ok(Deliverer::of(File::options().read(true).write(true).open(path)?))
+    }
+}
+
+impl From<OwnedFd> for ReleaseQueue {
+    /// The queue that this descriptor refers to.
+    fn from(queue: OwnedFd) -> Self {
+        Self(queue.into())
     }
 }
 
@@ -137,41 +124,35 @@ impl ReleaseQueue {
 #[derive(Debug)]
 pub struct Deliverer {
     requests: Flock<File>,
-    appended: File,
     /// The offset of the next request to read.
     offset: u64,
 }
 
 impl Deliverer {
-    fn of(requests: File, appended: File) -> Option<Self> {
+    fn of(requests: File) -> Option<Self> {
         let requests = Flock::lock(requests, FlockArg::LockExclusiveNonblock).ok()?;
         let mut delivered = [0; size_of::<u64>()];
         requests.read_exact_at(&mut delivered, 0).ok()?;
-        Some(Self { requests, appended, offset: u64::from_le_bytes(delivered) })
+        Some(Self { requests, offset: u64::from_le_bytes(delivered) })
     }
 
-    /// The queue with the descriptors in these arguments. `None` if they are not those of a queue (a user has typed them), or if another
-    /// process delivers it.
-    pub fn named_by(requests: &OsStr, appended: &OsStr) -> Option<Self> {
-        let [requests, appended] = [requests, appended].map(|number| number.to_str()?.parse::<RawFd>().ok());
-        let (requests, appended) = (requests?, appended?);
+    /// The queue with the descriptor in this argument. `None` if it is not that of a queue (a user has typed it), or if another process
+    /// delivers it.
+    pub fn named_by(queue: &OsStr) -> Option<Self> {
+        let number = queue.to_str()?.parse().ok()?;
         // With `vm.memfd_noexec` (since Linux 6.3) the kernel adds a seal.
         let added_by_kernel = SealFlag::from_bits_retain(libc::F_SEAL_EXEC);
-        if SealFlag::from_bits_retain(system::seals_of(requests).ok()?) - added_by_kernel != OF_QUEUE {
-            return None;
-        }
-        Self::of(system::adopt(requests).ok()?.into(), system::adopt(appended).ok()?.into())
+        let seals = SealFlag::from_bits_retain(system::seals_of(number).ok()?);
+        if seals - added_by_kernel == OF_QUEUE { Self::of(system::adopt(number).ok()?.into()) } else { None }
     }
 
-    /// Keeps the descriptors open at an exec, and returns their numbers. The executed program then has the lock.
-    pub(crate) fn hand_on(self) -> io::Result<[RawFd; 2]> {
-        let Self { requests, appended, .. } = self;
-        let numbers = [requests.as_raw_fd(), appended.as_raw_fd()];
-        for descriptor in [requests.as_fd(), appended.as_fd()] {
-            fcntl::fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty()))?;
-        }
-        mem::forget((requests, appended));
-        Ok(numbers)
+    /// Keeps the descriptor open at an exec, and returns its number. The executed program then has the lock.
+    pub(crate) fn hand_on(self) -> io::Result<RawFd> {
+        let Self { requests, .. } = self;
+        fcntl::fcntl(&*requests, FcntlArg::F_SETFD(FdFlag::empty()))?;
+        let number = requests.as_raw_fd();
+        mem::forget(requests);
+        Ok(number)
     }
 
     /// The requests that were appended since the last call. Lines that can't be decoded are skipped.
@@ -185,12 +166,6 @@ impl Deliverer {
         Ok(text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
     }
 
-    /// Notes that the appended requests are about to be read.
-    pub(crate) fn acknowledge(&self) {
-        // It fails if there is none.
-        let _ = (&self.appended).read(&mut [0; size_of::<u64>()]);
-    }
-
     /// Gives up the lock. Must be called when all requests that were read are settled. Returns `Some` if more were appended meanwhile and
     /// no other process has the lock.
     ///
@@ -198,19 +173,12 @@ impl Deliverer {
     ///
     /// The file can't be written, or the lock can't be given up.
     pub(crate) fn finish(self) -> io::Result<Option<Self>> {
-        let Self { requests, appended, offset } = self;
+        let Self { requests, offset } = self;
         requests.write_all_at(&offset.to_le_bytes(), 0)?;
         let requests = requests.unlock().map_err(|(_, errno)| errno)?;
         // A process that is still writing its line tries to get the lock afterwards.
         let has_more = !complete_lines(&requests, offset)?.is_empty();
-        Ok(if has_more { Self::of(requests, appended) } else { None })
-    }
-}
-
-impl AsFd for Deliverer {
-    /// Readable when a request was appended, until that is acknowledged.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.appended.as_fd()
+        Ok(if has_more { Self::of(requests) } else { None })
     }
 }
 
@@ -226,14 +194,11 @@ fn complete_lines(requests: &File, offset: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsString;
     use std::os::fd::IntoRawFd;
-
-    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
     /// The queue in another process that has inherited it.
     fn inherited(queue: &ReleaseQueue) -> ReleaseQueue {
-        ReleaseQueue { requests: queue.requests.try_clone().unwrap(), appended: queue.appended.try_clone().unwrap() }
+        ReleaseQueue(queue.0.try_clone().unwrap())
     }
 
     fn read(deliverer: &mut Deliverer) -> Vec<u32> {
@@ -284,28 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_is_readable_when_something_is_appended() {
-        let is_readable = |queue: &Deliverer| {
-            let mut source = [PollFd::new(queue.as_fd(), PollFlags::POLLIN)];
-            poll(&mut source, PollTimeout::ZERO).unwrap() == 1
-        };
-        let queue = ReleaseQueue::new().unwrap();
-        let deliverer = inherited(&queue).append(&1).unwrap().unwrap();
-        assert!(is_readable(&deliverer));
-        deliverer.acknowledge();
-        assert!(!is_readable(&deliverer));
-        deliverer.acknowledge();
-        assert!(inherited(&queue).append(&2).unwrap().is_none());
-        assert!(is_readable(&deliverer));
-    }
-
-    #[test]
     fn a_request_that_is_being_written_is_read_when_it_is_complete() {
         let queue = ReleaseQueue::new().unwrap();
         let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
-        (&queue.requests).write_all(b"2").unwrap();
+        (&queue.0).write_all(b"2").unwrap();
         assert_eq!(read(&mut deliverer), [1]);
-        (&queue.requests).write_all(b"3\n").unwrap();
+        (&queue.0).write_all(b"3\n").unwrap();
         assert_eq!(read(&mut deliverer), [23]);
     }
 
@@ -314,7 +263,7 @@ mod tests {
     fn an_incomplete_request_does_not_spoil_the_next_one_and_is_not_waited_for() {
         let queue = ReleaseQueue::new().unwrap();
         let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
-        (&queue.requests).write_all(b"[2, ").unwrap();
+        (&queue.0).write_all(b"[2, ").unwrap();
         assert_eq!(read(&mut deliverer), [1]);
         assert!(deliverer.finish().unwrap().is_none());
         let mut deliverer = inherited(&queue).append(&3).unwrap().unwrap();
@@ -329,20 +278,18 @@ mod tests {
         let Ok(queue) = ReleaseQueue::with_flags(no_exec) else {
             return harness::not_tested("only Linux 6.3 or later has this seal");
         };
-        let numbers = queue.append(&7).unwrap().unwrap().hand_on().unwrap();
-        let [requests, appended] = numbers.map(|number| OsString::from(number.to_string()));
-        let mut deliverer = Deliverer::named_by(&requests, &appended).unwrap();
+        let number = queue.append(&7).unwrap().unwrap().hand_on().unwrap();
+        let mut deliverer = Deliverer::named_by(OsStr::new(&number.to_string())).unwrap();
         assert_eq!(read(&mut deliverer), [7]);
     }
 
     #[test]
     fn an_inherited_queue_is_recognized_and_other_descriptors_are_not() {
         let queue = ReleaseQueue::new().unwrap();
-        let numbers = inherited(&queue).append(&7).unwrap().unwrap().hand_on().unwrap();
-        let [requests, appended] = numbers.map(|number| OsString::from(number.to_string()));
-        assert!(Deliverer::named_by(OsStr::new("0"), &appended).is_none());
-        assert!(Deliverer::named_by(&OsString::from("requests"), &appended).is_none());
-        let mut deliverer = Deliverer::named_by(&requests, &appended).unwrap();
+        let number = inherited(&queue).append(&7).unwrap().unwrap().hand_on().unwrap();
+        assert!(Deliverer::named_by(OsStr::new("0")).is_none());
+        assert!(Deliverer::named_by(OsStr::new("requests")).is_none());
+        let mut deliverer = Deliverer::named_by(OsStr::new(&number.to_string())).unwrap();
         assert_eq!(read(&mut deliverer), [7]);
     }
 

@@ -93,7 +93,7 @@ impl JobMaker {
             open_files: self.open_files,
             releaser: PROGRAM.into(),
             release,
-            release_queue: self.release_queue.numbers(),
+            release_queue: self.release_queue.number(),
             scheduling: self.priority.of_job,
             ..GuardConfig::default()
         }

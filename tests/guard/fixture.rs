@@ -308,7 +308,7 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
         member: "m-1".into(),
         releaser: "/bin/false".into(),
         release: serde_json::json!({"why": "supervisor-died"}),
-        release_queue: release_queue().numbers(),
+        release_queue: release_queue().number(),
         ..GuardConfig::default()
     }
 }
