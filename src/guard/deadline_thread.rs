@@ -7,14 +7,13 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 
 use neli_kafka::clock::Alarm;
 use neli_proto::time::Time;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::process::attributes::Scheduling;
-use crate::process::cgroup::KillFile;
+use crate::process::cgroup::Cgroup;
 use crate::process::reap::keep_children;
 use crate::process::spin_watch::spawn_above;
 use crate::process::tree::{KnownProcesses, Tree, in_rounds};
@@ -38,7 +37,7 @@ impl DeadlineThread {
     pub(super) fn start(tree: &Tree) -> io::Result<Self> {
         let alarm = Alarm::new()?;
         let (due, known) = (alarm.as_fd().try_clone_to_owned()?, tree.known()?);
-        let cgroup = tree.cgroup().map(|cgroup| Arc::clone(cgroup.kill_file()));
+        let cgroup = tree.cgroup().cloned();
         // What a round needs is in memory after a look, and is locked when all has started.
         let prepare = move || {
             known.for_each_child(|_| ());
@@ -57,7 +56,7 @@ impl DeadlineThread {
     }
 }
 
-fn kill_when(due: &OwnedFd, known: &KnownProcesses, cgroup: Option<&KillFile>) -> Infallible {
+fn kill_when(due: &OwnedFd, known: &KnownProcesses, cgroup: Option<&Cgroup>) -> Infallible {
     let is_due = |timeout: PollTimeout| {
         poll(&mut [PollFd::new(due.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|readable| readable > 0)
     };
@@ -68,7 +67,7 @@ fn kill_when(due: &OwnedFd, known: &KnownProcesses, cgroup: Option<&KillFile>) -
             known.note_living();
             known.kill();
             if let Some(cgroup) = cgroup {
-                cgroup.write();
+                cgroup.kill();
             }
         }
         due

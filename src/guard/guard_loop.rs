@@ -8,7 +8,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use neli_kafka::clock::{self, Alarm};
@@ -138,7 +138,7 @@ impl GuardLoop {
         };
         // If no thread can be started, this one is not watched.
         let _ = spin_watch::watch_this_thread();
-        let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Rc::new);
+        let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Arc::new);
         procfs::keep_open()?;
         let mut tree = Tree::below(unistd::getpid(), cgroup, guard_config.mark);
         if attributes_of_job.scheduling.is_some() {

@@ -61,7 +61,7 @@ impl GuardLoop {
                         // The next step may take long, or stall. The flush reports to the supervisor before it that the step has begun.
                         self.flush();
                     }
-                    let seen = self.tree.kill(methods);
+                    let seen = self.tree.kill(methods, |cgroup| cgroup.kill());
                     self.keeps_ended |= seen.none_lived_at.is_some();
                     self.guard.handle(clock::now(), Event::Killed(seen));
                 }

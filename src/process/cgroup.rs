@@ -66,7 +66,10 @@ pub struct Cgroup {
     directory: OwnedFd,
     /// The file is opened in advance, since at a deadline there may be no free descriptor.
     events: File,
-    kill: Arc<KillFile>,
+    /// Its `cgroup.kill`, opened in advance as well.
+    kill: File,
+    /// Whether the thread was asked to kill it, and has not begun.
+    is_kill_requested: AtomicBool,
 }
 
 /// Creates the groups for one process's jobs. The findings of the first one are reused for those that follow soon, because with hundreds of
@@ -136,8 +139,9 @@ impl Cgroup {
     /// The group no longer exists.
     pub(crate) fn open(directory: OwnedFd) -> io::Result<Self> {
         let path = path_of(directory.as_fd())?;
-        let kill = Arc::new(KillFile::open(&path.join("cgroup.kill"))?);
-        let made = Self { lock: None, events: File::open(path.join("cgroup.events"))?, kill, directory };
+        let kill = File::options().write(true).open(path.join("cgroup.kill"))?;
+        let events = File::open(path.join("cgroup.events"))?;
+        let made = Self { lock: None, events, kill, is_kill_requested: AtomicBool::new(false), directory };
         // The kernel allocates a buffer at the first read, which must not happen at a deadline.
         let _ = made.is_populated();
         Ok(made)
@@ -161,14 +165,29 @@ impl Cgroup {
         Ok(File::open(&path)?.into())
     }
 
-    /// Sends SIGKILL to every process in it or below it.
+    /// Sends SIGKILL to every process in it or below it, also to those of another user. Waits for as long as the kernel needs: it blocks the
+    /// writer while another process changes a control group, and sending a signal never blocks.
     pub fn kill(&self) {
-        self.kill.write();
+        // It fails if the group was removed, which is possible only if it was empty.
+        let _ = (&self.kill).write_all(b"1");
     }
 
-    /// Its `cgroup.kill`.
-    pub(crate) const fn kill_file(&self) -> &Arc<KillFile> {
-        &self.kill
+    /// Asks a thread to [kill](Self::kill), unless a request is pending already. Without a thread it kills here.
+    ///
+    /// One thread is enough for all groups, because all writes wait for the same lock in the kernel.
+    pub(crate) fn kill_in_background(self: &Arc<Self>) {
+        static WRITER: OnceLock<Option<Sender<Arc<Cgroup>>>> = OnceLock::new();
+        let Some(writer) = WRITER.get_or_init(|| start().ok()) else { return self.kill() };
+        if !self.is_kill_requested.swap(true, Ordering::Relaxed) {
+            // The thread lasts as long as the process.
+            let _ = writer.send(Arc::clone(self));
+        }
+    }
+
+    /// Cancels a write of the thread that has not begun: the next process in the group belongs to another run. A write that has begun waits for
+    /// the same lock as the creation of the next run.
+    pub(crate) fn cancel_kill(&self) {
+        self.is_kill_requested.store(false, Ordering::Relaxed);
     }
 
     /// Whether a process is in it or below it. Processes that have ended but were not waited for don't count. Returns true if it can't be
@@ -310,50 +329,13 @@ fn members_below(path: &Path) -> Vec<Pid> {
 /// The thread's stack is small, because it only calls write(2).
 const STACK: usize = 1 << 16;
 
-/// The file, opened in advance.
-#[derive(Debug)]
-pub(crate) struct KillFile {
-    file: File,
-    /// Whether the thread was asked to write, and has not begun.
-    is_requested: AtomicBool,
-}
-
-impl KillFile {
-    fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::options().write(true).open(path)?, is_requested: AtomicBool::new(false) })
-    }
-
-    /// Writes, and waits for as long as the kernel needs.
-    pub(crate) fn write(&self) {
-        // It fails if the group was removed, which is possible only if it was empty.
-        let _ = (&self.file).write_all(b"1");
-    }
-
-    /// Asks a thread to write, unless a request is pending already, because the kernel blocks the writer while another process changes a control
-    /// group. Returns false if there is no thread.
-    ///
-    /// One thread is enough for all groups, because all writes wait for the same lock in the kernel.
-    #[must_use]
-    pub(crate) fn write_in_background(self: &Arc<Self>) -> bool {
-        static WRITER: OnceLock<Option<Sender<Arc<KillFile>>>> = OnceLock::new();
-        let Some(writer) = WRITER.get_or_init(|| start().ok()) else { return false };
-        self.is_requested.swap(true, Ordering::Relaxed) || writer.send(Arc::clone(self)).is_ok()
-    }
-
-    /// Cancels a write of the thread that has not begun: the next process in the group belongs to another run. A write that has begun waits for
-    /// the same lock as the creation of the next run.
-    pub(crate) fn cancel(&self) {
-        self.is_requested.store(false, Ordering::Relaxed);
-    }
-}
-
-fn start() -> io::Result<Sender<Arc<KillFile>>> {
-    let (sender, requests) = mpsc::channel::<Arc<KillFile>>();
+fn start() -> io::Result<Sender<Arc<Cgroup>>> {
+    let (sender, requests) = mpsc::channel::<Arc<Cgroup>>();
     thread::Builder::new().name("neli-cgroup".to_owned()).stack_size(STACK).spawn(move || {
-        for file in requests {
+        for cgroup in requests {
             // A request from now on needs another write, because a process may have joined the group meanwhile.
-            if file.is_requested.swap(false, Ordering::Relaxed) {
-                file.write();
+            if cgroup.is_kill_requested.swap(false, Ordering::Relaxed) {
+                cgroup.kill();
             }
         }
     })?;
@@ -464,9 +446,11 @@ pub(crate) mod tests {
         for (events, is_populated) in
             [(file("populated 1\nfrozen 0\n"), true), (file("populated 0\n"), false), (unreadable, true)]
         {
-            let kill = Arc::new(KillFile::open(Path::new("/dev/null")).unwrap());
+            let kill = File::open("/dev/null").unwrap();
             let directory = File::open(directory.path()).unwrap().into();
-            assert_eq!(Cgroup { lock: None, directory, events, kill }.is_populated(), is_populated);
+            let is_kill_requested = AtomicBool::new(false);
+            let group = Cgroup { lock: None, directory, events, kill, is_kill_requested };
+            assert_eq!(group.is_populated(), is_populated);
         }
     }
 
@@ -490,9 +474,9 @@ pub(crate) mod tests {
     fn a_write_that_was_cancelled_before_it_began_is_not_made() {
         let stalled: [_; 3] = std::array::from_fn(|_| StalledGroup::new());
         let [first, cancelled, last] = &stalled;
-        let groups = stalled.each_ref().map(StalledGroup::open);
-        assert!(groups.iter().all(|group| group.kill_file().write_in_background()));
-        groups[1].kill_file().cancel();
+        let groups = stalled.each_ref().map(|stalled| Arc::new(stalled.open()));
+        groups.iter().for_each(Cgroup::kill_in_background);
+        groups[1].cancel_kill();
         assert!(first.is_killed_now() && last.is_killed_now());
         assert!(!cancelled.was_killed());
     }

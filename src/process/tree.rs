@@ -14,7 +14,6 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::rc::Rc;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use neli_kafka::clock;
@@ -38,18 +37,16 @@ pub(crate) use kill::{KnownProcesses, in_rounds};
 pub struct Tree {
     root: Pid,
     procfs: Procfs,
-    cgroup: Option<Rc<Cgroup>>,
+    cgroup: Option<Arc<Cgroup>>,
     /// What all its processes have inherited, except for the root.
     mark: Option<Mark>,
-    /// Whether another thread kills the control group, so that the caller does not wait.
-    kills_cgroup_in_background: bool,
     known: KnownProcesses,
 }
 
 impl Tree {
     /// The descendants of `root`, which must be this process or one that does not end meanwhile, with the processes in the control group in
     /// which they are created, and those with the mark that they inherit.
-    pub(crate) fn below(root: Pid, cgroup: Option<Rc<Cgroup>>, mark: Option<Mark>) -> Self {
+    pub(crate) fn below(root: Pid, cgroup: Option<Arc<Cgroup>>, mark: Option<Mark>) -> Self {
         let mut tree = Self { cgroup, mark, ..Self::in_procfs(Procfs::mounted(), root) };
         if root == Pid::this() {
             tree.known.children = OwnChildren::open().ok().map(Arc::new);
@@ -58,14 +55,7 @@ impl Tree {
     }
 
     fn in_procfs(procfs: Procfs, root: Pid) -> Self {
-        Self {
-            root,
-            procfs,
-            cgroup: None,
-            mark: None,
-            kills_cgroup_in_background: false,
-            known: KnownProcesses::default(),
-        }
+        Self { root, procfs, cgroup: None, mark: None, known: KnownProcesses::default() }
     }
 
     /// From now on exactly these processes and their descendants are excluded.
@@ -77,11 +67,6 @@ impl Tree {
     /// would otherwise wait for longer than a kill margin.
     pub(crate) fn prioritize_killed(&mut self) {
         self.known.scheduling = Some(Scheduling::for_killed());
-    }
-
-    /// Makes another thread kill the control group.
-    pub(crate) fn kill_cgroup_in_background(&mut self) {
-        self.kills_cgroup_in_background = true;
     }
 
     /// Begins a new tree below the same root: forgets what is known of the earlier one.
@@ -101,8 +86,8 @@ impl Tree {
     }
 
     /// The control group in which it is created.
-    pub(crate) fn cgroup(&self) -> Option<&Cgroup> {
-        self.cgroup.as_deref()
+    pub(crate) const fn cgroup(&self) -> Option<&Arc<Cgroup>> {
+        self.cgroup.as_ref()
     }
 
     /// The living processes, parents before their children, and the other processes in the control group or with the mark. Processes that
@@ -500,7 +485,7 @@ mod tests {
         assert_eq!((tree.marked(), tree.members()), (vec![pid], vec![pid]));
         assert!(!tree.procfs.has_mark(stranger_pid, mark) && !tree.is_nothing_elsewhere());
         assert!(Tree::below(root_pid, None, Mark::new()).is_nothing_elsewhere());
-        tree.kill(&[KillMethod::Found]);
+        tree.kill(&[KillMethod::Found], |_| ());
         assert!(!marked.wait().unwrap().success());
         assert!(tree.is_nothing_elsewhere());
         assert_eq!(stranger.try_wait().unwrap(), None);
@@ -517,7 +502,7 @@ mod tests {
         end(root);
         assert_eq!(tree.members(), []);
         assert!(!tree.is_nothing_elsewhere());
-        tree.kill(&[KillMethod::Known]);
+        tree.kill(&[KillMethod::Known], |_| ());
         wait::until_true("its end", || tree.is_nothing_elsewhere());
     }
 

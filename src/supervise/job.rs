@@ -52,7 +52,7 @@ pub(super) struct GuardedJob {
     /// When a process of the job was last seen alive, while its guard was being killed.
     lived_at: Option<Time>,
     /// The job's control group, if one could be created.
-    pub(super) cgroup: Option<Rc<Cgroup>>,
+    pub(super) cgroup: Option<Arc<Cgroup>>,
     orphan_thread: Option<Arc<OrphanThread>>,
     /// Until nothing is left of a dead guard's job.
     watch: Option<Watch>,
@@ -70,7 +70,7 @@ impl GuardedJob {
         orphan_thread: Option<Arc<OrphanThread>>,
         start: StartGuard,
     ) -> io::Result<Self> {
-        let cgroup = cgroups.make().ok().map(Rc::new);
+        let cgroup = cgroups.make().ok().map(Arc::new);
         config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
         let guard = start(Path::new(PROGRAM), &config)?;
         let ready = Ready::of_socket(&guard)?;
@@ -104,7 +104,7 @@ impl GuardedJob {
 
     fn watch_guard(&mut self) {
         let thread = self.orphan_thread.as_ref();
-        self.watch = thread.and_then(|thread| thread.watch(self.guard.pid(), self.config.mark, self.cgroup.as_deref()));
+        self.watch = thread.and_then(|thread| thread.watch(self.guard.pid(), self.config.mark, self.cgroup.clone()));
     }
 
     /// Whether the guard has nothing to guard, to release or to perform, and has left no process behind.
@@ -122,7 +122,7 @@ impl GuardedJob {
     /// Starts another guard in place of this one, which ends when its socket is closed.
     pub(super) fn start_guard(&mut self, start: StartGuard) -> io::Result<()> {
         // No process of the previous run is left.
-        self.cgroup.iter().for_each(|cgroup| cgroup.kill_file().cancel());
+        self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
         self.watch = None;
         let guard = start(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard) = (Ready::of_socket(&guard)?, guard);
@@ -183,7 +183,6 @@ impl GuardedJob {
     fn orphans(&self, guard: Option<Pid>, lease: Duration) -> Orphans {
         let mut tree = Tree::below(Pid::this(), self.cgroup.clone(), self.config.mark);
         tree.prioritize_killed();
-        tree.kill_cgroup_in_background();
         Orphans { tree, main: self.main.clone(), killing: Killing::with_every_method(clock::now(), lease), guard }
     }
 }
@@ -261,7 +260,8 @@ impl Orphans {
             }
         }
         let methods = self.killing.round(now);
-        let round = self.tree.kill(methods);
+        // In the background, since this process has other leases to extend.
+        let round = self.tree.kill(methods, Cgroup::kill_in_background);
         self.killing.performed(clock::now(), round, false);
     }
 
@@ -337,9 +337,7 @@ mod tests {
             let (sender, performed) = mpsc::channel();
             let stalled = &stalled;
             scope.spawn(move || {
-                let cgroup = Some(Rc::new(stalled.open()));
-                let mut tree = Tree::below(pid, cgroup, None);
-                tree.kill_cgroup_in_background();
+                let tree = Tree::below(pid, Some(Arc::new(stalled.open())), None);
                 let mut orphans = orphans_in(tree, Some(pid), Duration::from_secs(60));
                 orphans.kill(clock::now());
                 sender.send(()).unwrap();

@@ -15,7 +15,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use nix::unistd::Pid;
 
 use crate::process::attributes::Mark;
-use crate::process::cgroup::{Cgroup, KillFile};
+use crate::process::cgroup::Cgroup;
 use crate::process::reap::keep_children;
 use crate::process::tree::{OwnChildren, in_rounds};
 use crate::process::{locked, system};
@@ -38,14 +38,14 @@ pub(super) struct OrphanThread {
 /// A guard that is watched, with its job, until this is dropped.
 pub(super) struct Watch {
     thread: Arc<OrphanThread>,
-    guard: i32,
+    guard: Pid,
 }
 
 struct WatchedGuard {
-    pid: i32,
+    pid: Pid,
     pidfd: OwnedFd,
     mark: Option<Mark>,
-    cgroup: Option<Arc<KillFile>>,
+    cgroup: Option<Arc<Cgroup>>,
     rounds: u32,
 }
 
@@ -67,13 +67,16 @@ impl OrphanThread {
     }
 
     /// Watches a guard. `None` if the kernel has no pidfds, or if there is no free descriptor.
-    pub(super) fn watch(self: &Arc<Self>, guard: Pid, mark: Option<Mark>, cgroup: Option<&Cgroup>) -> Option<Watch> {
+    pub(super) fn watch(
+        self: &Arc<Self>,
+        guard: Pid,
+        mark: Option<Mark>,
+        cgroup: Option<Arc<Cgroup>>,
+    ) -> Option<Watch> {
         let pidfd = system::open_pidfd(guard).ok()?;
         self.deaths.add(&pidfd, EpollEvent::new(EpollFlags::EPOLLIN, 0)).ok()?;
-        let (pid, cgroup) = (guard.as_raw(), cgroup.map(|cgroup| Arc::clone(cgroup.kill_file())));
-        let watched = WatchedGuard { pid, pidfd, mark, cgroup, rounds: 0 };
-        locked(&self.watched).push(watched);
-        Some(Watch { thread: Arc::clone(self), guard: pid })
+        locked(&self.watched).push(WatchedGuard { pid: guard, pidfd, mark, cgroup, rounds: 0 });
+        Some(Watch { thread: Arc::clone(self), guard })
     }
 
     #[expect(clippy::disallowed_methods, reason = "the time is what the main loop gets")]
@@ -102,7 +105,7 @@ impl OrphanThread {
                 });
             }
             // This may block, so it comes last.
-            guard.cgroup.iter().for_each(|cgroup| cgroup.write());
+            guard.cgroup.iter().for_each(|cgroup| cgroup.kill());
         }
         is_any
     }

@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 
 use super::{OwnChildren, Pidfds, Tree};
 use crate::process::attributes::Scheduling;
+use crate::process::cgroup::Cgroup;
 use crate::process::procfs::Process;
 use crate::process::{locked, system};
 
@@ -33,20 +34,17 @@ const LEAST_LISTED: usize = 64;
 
 impl Tree {
     /// Sends SIGKILL to the processes that are left, by the methods that [`Killing`](neli_proto::guard::Killing) names, in this order.
-    pub(crate) fn kill(&self, methods: &[KillMethod]) -> KillRound {
+    /// `kill_cgroup` does so for a control group.
+    pub(crate) fn kill(&self, methods: &[KillMethod], kill_cgroup: fn(&Arc<Cgroup>)) -> KillRound {
         let mut round = KillRound { has_seen_all: true, ..KillRound::default() };
-        let (mut is_cgroup_left, mut seen) = (false, None);
+        let mut seen = None;
         for method in methods {
             match method {
                 KillMethod::Look => seen = self.known.living(),
                 KillMethod::Known => self.known.kill(),
-                KillMethod::Cgroup => is_cgroup_left = !self.kill_cgroup(),
+                KillMethod::Cgroup => self.cgroup.iter().for_each(kill_cgroup),
                 KillMethod::Found => round = self.kill_found(),
             }
-        }
-        if is_cgroup_left {
-            // No thread could be started for the write. It may block, so it comes last.
-            self.cgroup.iter().for_each(|cgroup| cgroup.kill());
         }
         // This opens a file, so it comes after the kill. One that is traced may have ended.
         let seen =
@@ -93,18 +91,6 @@ impl Tree {
                 return;
             }
         }
-    }
-
-    /// Sends SIGKILL to all processes in the control group, even if they have another user. Returns false if that is still to be done.
-    ///
-    /// The kernel blocks the writer while another process changes a control group; sending a signal never blocks.
-    fn kill_cgroup(&self) -> bool {
-        let Some(cgroup) = &self.cgroup else { return true };
-        if self.kills_cgroup_in_background {
-            return cgroup.kill_file().write_in_background();
-        }
-        cgroup.kill();
-        true
     }
 
     /// Sends SIGKILL to each living process as soon as it is found, parents before their children, until a check finds only processes that
@@ -302,7 +288,6 @@ impl Target {
 mod tests {
     use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
-    use std::rc::Rc;
     use std::thread;
     use std::time::Duration;
 
@@ -311,7 +296,7 @@ mod tests {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
     use super::*;
-    use crate::process::cgroup::{Cgroup, tests::StalledGroup};
+    use crate::process::cgroup::tests::StalledGroup;
     use crate::process::procfs::{Procfs, tests::proc_with};
 
     /// A tree's root, which must be waited for, and a process below it in its own session.
@@ -324,14 +309,14 @@ mod tests {
         (root, below)
     }
 
-    fn tree_of(root: &Child, cgroup: Option<Rc<Cgroup>>) -> Tree {
+    fn tree_of(root: &Child, cgroup: Option<Arc<Cgroup>>) -> Tree {
         Tree::below(Pid::from_raw(root.id().cast_signed()), cgroup, None)
     }
 
     fn kill_once(tree: &Tree) {
         let now = clock::now();
         let round = Killing::with_every_method(now, Duration::from_secs(60)).round(now);
-        tree.kill(round);
+        tree.kill(round, |_| ());
     }
 
     fn dies(process: &OwnedFd) -> bool {
@@ -357,7 +342,7 @@ mod tests {
         let root = Pid::from_raw(5);
         let mut tree = Tree::in_procfs(Procfs::new(proc.path().to_owned()), root);
         tree.learn(clock::now() + Duration::from_secs(60));
-        tree.kill(&[KillMethod::Known]);
+        tree.kill(&[KillMethod::Known], |_| ());
         let is_killed =
             living.try_wait().unwrap().is_some() || dies(&system::open_pidfd(Pid::from_raw(second)).unwrap());
         living.kill().unwrap();
@@ -371,13 +356,13 @@ mod tests {
         let stalled = StalledGroup::new();
         thread::scope(|scope| {
             let killing = scope.spawn(|| {
-                let mut tree = tree_of(&root, Some(Rc::new(stalled.open())));
+                let mut tree = tree_of(&root, Some(Arc::new(stalled.open())));
                 tree.learn(clock::now() + Duration::from_secs(60));
                 let now = clock::now();
                 let mut killing = Killing::new(now, Duration::from_secs(60));
                 for _ in 0..2 {
                     let now = killing.again_at();
-                    let round = tree.kill(killing.round(now));
+                    let round = tree.kill(killing.round(now), |cgroup| cgroup.kill());
                     killing.performed(now, round, false);
                 }
             });
