@@ -10,19 +10,14 @@ use super::snapshot::{BOUNDS_MS, Histogram, RESULTS, RoleSnapshot, Snapshot};
 use crate::text::one_line;
 
 /// A metric: its name, kind and help text, and how its value is found.
-pub(crate) struct Metric<V> {
-    pub(crate) name: &'static str,
-    pub(crate) kind: &'static str,
-    pub(crate) help: &'static str,
-    pub(crate) value: V,
-}
+pub(crate) type Metric<V> = (&'static str, &'static str, &'static str, V);
 
 pub(crate) const fn gauge<V: Copy>(name: &'static str, help: &'static str, value: V) -> Metric<V> {
-    Metric { name, kind: "gauge", help, value }
+    (name, "gauge", help, value)
 }
 
 pub(crate) const fn counter<V: Copy>(name: &'static str, help: &'static str, value: V) -> Metric<V> {
-    Metric { name, kind: "counter", help, value }
+    (name, "counter", help, value)
 }
 
 /// The value when the metrics are asked for, by whether Kafka answers then. Without one the role has no line.
@@ -132,13 +127,13 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
         ),
         gauge("neli_lease_seconds", "The lease (--lease).", ("", about.lease.as_secs_f64())),
     ];
-    for Metric { name, kind, help, value: (more, value) } in of_process {
+    for (name, kind, help, (more, value)) in of_process {
         page.head(name, kind, help);
         page.line(name, format_args!("{group}{more}"), value);
     }
     let labels = |role: &RoleSnapshot| format!("{group},{}", label("role", &role.label));
     let roles: Vec<(String, &RoleSnapshot)> = snapshot.roles.iter().map(|role| (labels(role), &**role)).collect();
-    for Metric { name, kind, help, value } in OF_ROLES {
+    for (name, kind, help, value) in OF_ROLES {
         page.head(name, kind, help);
         for (labels, role) in &roles {
             if let Some(value) = value(role, now, kafka.is_answered()) {

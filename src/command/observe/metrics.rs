@@ -113,7 +113,7 @@ impl State {
                 count(left_out),
             ),
         ];
-        for Metric { name, kind, help, value } in of_process {
+        for (name, kind, help, value) in of_process {
             page.head(name, kind, help);
             // Writing to a String can't fail.
             let _ = writeln!(page.0, "{name} {value}");
@@ -125,7 +125,7 @@ impl State {
                 .join(",")
         };
         let labels: Vec<String> = shown.iter().map(labels).collect();
-        for Metric { name, kind, help, value } in OF_ELECTIONS {
+        for (name, kind, help, value) in OF_ELECTIONS {
             page.head(name, kind, help);
             for (shown, labels) in shown.iter().zip(&labels) {
                 for (more, value) in value(shown) {
