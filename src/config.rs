@@ -187,8 +187,8 @@ impl Once {
 /// The settings of the log.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// `--log-format`.
-    pub format: LogFormat,
+    /// `--log-format`: whether each event is one JSON object in a line, or one sentence.
+    pub is_json: bool,
     /// `-q` is -1 (only warnings and errors), `-v` is 1 (librdkafka's log, too), otherwise 0.
     pub verbosity: i8,
     /// `--log-file`; stderr without it.
@@ -206,15 +206,6 @@ pub struct Listen {
     pub port: u16,
     /// The option or variable that sets the address, with its value: for an error that it is not available.
     pub shown: String,
-}
-
-/// `--log-format`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LogFormat {
-    /// Each event is one JSON object in a line.
-    Json,
-    /// Each event is one sentence in a line.
-    Text,
 }
 
 /// The shortest kill margin of a guard without real-time scheduling, which has to wait for a processor (measured by `benches/lateness.rs`).

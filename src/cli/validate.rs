@@ -9,7 +9,7 @@ use neli_kafka::{Brokers, Client, ElectionId, Elections, bootstrap_servers, name
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::config::{Config, Listen, Log, LogFormat};
+use crate::config::{Config, Listen, Log};
 use crate::report::log::{Level, say_at};
 
 mod election;
@@ -174,7 +174,7 @@ pub(crate) fn candidate_name(value: &Value) -> Result<String> {
 }
 
 fn log(args: &ParsedArgs) -> Result<Log> {
-    let format = args.setting("log-format").one_of(&[("text", LogFormat::Text), ("json", LogFormat::Json)])?;
+    let is_json = args.setting("log-format").one_of(&[("text", false), ("json", true)])?;
     let verbosity = match (args.flag("quiet")?, args.flag("verbose")?) {
         (Some(_), _) => -1,
         (None, Some(_)) => 1,
@@ -182,7 +182,7 @@ fn log(args: &ParsedArgs) -> Result<Log> {
     };
     let file = args.value("log-file");
     let file_shown = file.as_ref().map(Value::shown).unwrap_or_default();
-    Ok(Log { format, verbosity, file: file.map(|value| value.text.into()), file_shown })
+    Ok(Log { is_json, verbosity, file: file.map(|value| value.text.into()), file_shown })
 }
 
 /// A duration from 0 to a year.

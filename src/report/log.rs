@@ -28,7 +28,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, eaccess};
 use serde_json::{Value, json};
 
-use crate::config::{Log, LogFormat};
+use crate::config::Log;
 use crate::process::locked;
 use crate::text::{one_line, reason};
 
@@ -59,7 +59,7 @@ pub struct Logger {
 /// The form of lines, the verbosity, and who writes them.
 #[derive(Clone, Debug)]
 struct Form {
-    format: LogFormat,
+    is_json: bool,
     /// Whether lines begin with a priority, which the journal removes.
     has_priorities: bool,
     least: Level,
@@ -86,7 +86,7 @@ impl Logger {
             1.. => Level::Debug,
         };
         let form = Form {
-            format: log.format,
+            is_json: log.is_json,
             has_priorities: log.file.is_none() && is_stderr_the_journal(),
             least,
             name: name.to_owned(),

@@ -48,7 +48,7 @@ fn defaults_are_as_the_manual_says() {
     let restart = RestartPolicy { restart: Restart::No, delay: Duration::from_secs(1), limit: Some(limit) };
     assert_eq!((config.job.restart, config.job.on_loss), (restart, OnLoss::Standby));
     assert_eq!((config.health_command, config.job.health, config.hooks.len()), (None, None, 0));
-    assert_eq!((config.log.format, config.log.verbosity, config.log.file), (LogFormat::Text, 0, None));
+    assert_eq!((config.log.is_json, config.log.verbosity, config.log.file), (false, 0, None));
     assert_eq!(config.command, ["true", "--lease"]);
     assert_eq!(config.warnings, [""; 0]);
 }
@@ -114,7 +114,7 @@ fn given_values_are_used() {
     let delay = Duration::from_millis(200);
     assert_eq!(config.job.restart, RestartPolicy { restart: Restart::OnFailure, delay, limit: Some(limit) });
     assert_eq!(config.job.on_loss, OnLoss::Exit);
-    assert_eq!((config.log.format, config.log.verbosity), (LogFormat::Json, 1));
+    assert_eq!((config.log.is_json, config.log.verbosity), (true, 1));
 }
 
 #[test]

@@ -6,7 +6,6 @@ use neli_kafka::ElectionId;
 use serde_json::{Map, Value, json};
 
 use super::Form;
-use crate::config::LogFormat;
 use crate::report::json::joined;
 use crate::text::{self, cut, one_line, timestamp};
 
@@ -124,23 +123,19 @@ pub(super) fn role_of(election: &ElectionId) -> Value {
 pub(super) fn line(form: &Form, wall_ms: u64, event: &Event) -> String {
     let ts = timestamp(wall_ms);
     let level = event.level.name();
-    match form.format {
-        LogFormat::Json => {
-            let Form { name, group, role, .. } = form;
-            let role = role.clone().unwrap_or_else(|| 0.into());
-            let head = json!({
-                "ts": ts, "level": level, "event": event.name, "group": group, "role": role, "name": name,
-            });
-            json_line(joined([head, Value::Object(event.fields.clone())])) + "\n"
-        }
-        LogFormat::Text => {
-            let sentence = one_line(&event.sentence);
-            let sentence = cut(&sentence, LONGEST_SENTENCE);
-            let named = |role: &Value| role.as_str().map_or_else(|| format!("/{role}"), |name| format!("/{name}"));
-            let role = form.role.as_ref().map(named).unwrap_or_default();
-            format!("{ts} neli-run[{}] {}{role}: {level}: {sentence}\n", form.pid, one_line(&form.group))
-        }
+    if form.is_json {
+        let Form { name, group, role, .. } = form;
+        let role = role.clone().unwrap_or_else(|| 0.into());
+        let head = json!({
+            "ts": ts, "level": level, "event": event.name, "group": group, "role": role, "name": name,
+        });
+        return json_line(joined([head, Value::Object(event.fields.clone())])) + "\n";
     }
+    let sentence = one_line(&event.sentence);
+    let sentence = cut(&sentence, LONGEST_SENTENCE);
+    let named = |role: &Value| role.as_str().map_or_else(|| format!("/{role}"), |name| format!("/{name}"));
+    let role = form.role.as_ref().map(named).unwrap_or_default();
+    format!("{ts} neli-run[{}] {}{role}: {level}: {sentence}\n", form.pid, one_line(&form.group))
 }
 
 /// The object; its texts are shortened if they would make the line too long once they are escaped.

@@ -3,15 +3,17 @@ use std::io::Read;
 use super::*;
 
 const AT: u64 = 1_769_860_800_123;
+const JSON: bool = true;
+const TEXT: bool = false;
 
 /// The line of an event in JSON.
 pub(super) fn line_of(event: &Event) -> String {
-    event::line(&form(LogFormat::Json), AT, event)
+    event::line(&form(JSON), AT, event)
 }
 
-fn form(format: LogFormat) -> Form {
+fn form(is_json: bool) -> Form {
     let (name, group) = ("db1".to_owned(), "billing".to_owned());
-    Form { format, has_priorities: false, least: Level::Info, name, pid: 77, group, role: None }
+    Form { is_json, has_priorities: false, least: Level::Info, name, pid: 77, group, role: None }
 }
 
 fn pipe() -> (io::PipeReader, OwnedFd) {
@@ -27,19 +29,19 @@ fn leading(term: i64) -> Event {
 fn a_line_has_the_documented_form() {
     let event = leading(42);
     assert_eq!(
-        event::line(&form(LogFormat::Json), AT, &event),
+        event::line(&form(JSON), AT, &event),
         "{\"ts\":\"2026-01-31T12:00:00.123Z\",\"level\":\"info\",\"event\":\"leading\",\"group\":\"billing\",\"role\":0,\
          \"name\":\"db1\",\"term\":42}\n"
     );
     assert_eq!(
-        event::line(&form(LogFormat::Text), AT, &event),
+        event::line(&form(TEXT), AT, &event),
         "2026-01-31T12:00:00.123Z neli-run[77] billing: info: leading, term 42\n"
     );
 }
 
 #[test]
 fn the_journal_gets_each_line_s_priority() {
-    let form = Form { has_priorities: true, ..form(LogFormat::Text) };
+    let form = Form { has_priorities: true, ..form(TEXT) };
     let events = [leading(42), Event::warning("three"), Event::error("seven")];
     let lines = events.map(|event| form.line(&event));
     assert_eq!(lines.each_ref().map(|line| &line[..5]), ["<6>20", "<4>20", "<3>20"]);
@@ -49,14 +51,14 @@ fn the_journal_gets_each_line_s_priority() {
 #[test]
 fn control_characters_of_another_candidates_name_are_escaped() {
     let event = Event::info("standby", "standing by: evil\n\u{1b}[2J leads");
-    let line = event::line(&form(LogFormat::Text), AT, &event);
+    let line = event::line(&form(TEXT), AT, &event);
     assert!(line.ends_with("standing by: evil\\n\\u{1b}[2J leads\n"), "{line:?}");
 }
 
 #[test]
 fn a_line_enters_a_pipe_in_one_piece() {
     let event = Event::warning("ä".repeat(10_000));
-    for format in [LogFormat::Json, LogFormat::Text] {
+    for format in [JSON, TEXT] {
         let line = event::line(&form(format), AT, &event);
         assert!(line.len() <= 4_096 && line.ends_with('\n'), "{}", line.len());
     }
@@ -72,17 +74,17 @@ fn text_from_other_candidates_makes_no_line_too_long() {
         Event::info("standby", long.clone()).with(json!({ "leader": quotes, "why": long })),
     ];
     for event in events {
-        let line = event::line(&form(LogFormat::Json), AT, &event);
+        let line = event::line(&form(JSON), AT, &event);
         assert!(line.len() <= 4_096 && line.ends_with("}\n"), "{}", line.len());
         let line: Value = serde_json::from_str(&line).unwrap();
         assert_eq!((line["event"].as_str(), line["group"].as_str()), (Some(event.name), Some("billing")));
-        assert!(event::line(&form(LogFormat::Text), AT, &event).len() <= 4_096);
+        assert!(event::line(&form(TEXT), AT, &event).len() <= 4_096);
     }
 }
 
 fn log_to(file: &Path) -> Logger {
     let (file_shown, file) = (file.display().to_string(), Some(file.to_owned()));
-    Logger::start(&Log { format: LogFormat::Text, verbosity: 0, file, file_shown }, "b", "db1").unwrap()
+    Logger::start(&Log { is_json: TEXT, verbosity: 0, file, file_shown }, "b", "db1").unwrap()
 }
 
 fn say(logger: &Logger, message: &str) {
@@ -121,7 +123,7 @@ fn an_error_names_a_pipe_without_a_reader() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pipe");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let log = Log { format: LogFormat::Text, verbosity: 0, file: Some(path), file_shown: "--log-file pipe".to_owned() };
+    let log = Log { is_json: TEXT, verbosity: 0, file: Some(path), file_shown: "--log-file pipe".to_owned() };
     let refusal = Sink::open(&log).unwrap_err().to_string();
     assert_eq!(refusal, "--log-file pipe: can't be opened: it is a named pipe that nobody reads, or a socket");
 }
@@ -131,7 +133,7 @@ fn a_file_is_checked_as_a_candidate_opens_it_and_is_not_created() {
     let directory = tempfile::tempdir().unwrap();
     let check = |name: &str| {
         let file = Some(directory.path().join(name));
-        let log = Log { format: LogFormat::Text, verbosity: 0, file, file_shown: format!("--log-file {name}") };
+        let log = Log { is_json: TEXT, verbosity: 0, file, file_shown: format!("--log-file {name}") };
         let checked = check_file(&log).map_err(|error| error.to_string());
         assert_eq!(fs::exists(log.file.as_ref().unwrap()).unwrap(), name == "." || name == "there");
         assert_eq!(Sink::open(&log).map(drop).map_err(|error| error.to_string()), checked, "{name}");
@@ -151,7 +153,7 @@ fn a_file_is_checked_as_a_candidate_opens_it_and_is_not_created() {
 #[test]
 fn lines_are_written_in_order() {
     let (mut reader, writer) = pipe();
-    let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();
+    let logger = Logger::start_on(writer.into(), form(TEXT)).unwrap();
     (0..100).for_each(|term| logger.event(&leading(term)));
     logger.finish();
     drop(logger);
@@ -164,7 +166,7 @@ fn lines_are_written_in_order() {
 #[test]
 fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
     let (mut reader, writer) = pipe();
-    let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
+    let logger = Logger::start_on(writer.into(), form(JSON)).unwrap();
     // More lines than a pipe (64 KiB) and the queue can contain.
     let padding = "x".repeat(900);
     (0..2_000).for_each(|_| logger.event(&Event::warning(padding.as_str())));
@@ -195,7 +197,7 @@ fn a_full_pipe_stalls_nothing_and_the_lost_lines_are_counted() {
 #[test]
 fn an_unread_pipe_delays_the_exit_by_a_tenth_of_a_second() {
     let (reader, writer) = pipe();
-    let logger = Logger::start_on(writer.into(), form(LogFormat::Json)).unwrap();
+    let logger = Logger::start_on(writer.into(), form(JSON)).unwrap();
     (0..1_500).for_each(|_| logger.event(&Event::warning("x".repeat(900))));
     let start = clock::now();
     logger.finish();
@@ -208,7 +210,7 @@ fn an_unread_pipe_delays_the_exit_by_a_tenth_of_a_second() {
 #[test]
 fn a_line_after_the_end_does_not_delay_the_exit() {
     let (_reader, writer) = pipe();
-    let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();
+    let logger = Logger::start_on(writer.into(), form(TEXT)).unwrap();
     logger.event(&Event::warning("the last one"));
     logger.finish();
     while Arc::strong_count(&logger.queue) > 1 {
@@ -222,7 +224,7 @@ fn a_line_after_the_end_does_not_delay_the_exit() {
 fn a_closed_pipe_does_not_end_the_process() {
     let (reader, writer) = pipe();
     drop(reader);
-    let logger = Logger::start_on(writer.into(), form(LogFormat::Text)).unwrap();
+    let logger = Logger::start_on(writer.into(), form(TEXT)).unwrap();
     // Each line that is taken makes room for the count of those that were dropped so far.
     let is_dropped = (0..100_000).any(|term| {
         logger.event(&leading(term));
@@ -235,7 +237,7 @@ fn a_closed_pipe_does_not_end_the_process() {
 #[test]
 fn quiet_means_warnings_and_errors() {
     let (mut reader, writer) = pipe();
-    let logger = Logger::start_on(writer.into(), Form { least: Level::Warning, ..form(LogFormat::Text) }).unwrap();
+    let logger = Logger::start_on(writer.into(), Form { least: Level::Warning, ..form(TEXT) }).unwrap();
     logger.event(&leading(1));
     logger.event(&Event::warning("heard"));
     logger.finish();
