@@ -341,17 +341,6 @@ pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl FnOnce()) -> io::
     }
 }
 
-/// The part of clone3(2)'s arguments that a fork into a control group needs. (The libc crate has them for machines of 64 bits alone.)
-#[repr(C)]
-#[derive(Default)]
-struct CloneArguments {
-    flags: u64,
-    unused: [u64; 3],
-    exit_signal: u64,
-    unused_too: [u64; 5],
-    cgroup: u64,
-}
-
 /// Like fork(2), but creates the child in a control group.
 ///
 /// # Safety
@@ -360,14 +349,13 @@ struct CloneArguments {
 unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
     /// The type of the libc crate's constant is too small for this value.
     const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
-    let arguments = CloneArguments {
-        flags: CLONE_INTO_CGROUP,
-        exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
-        cgroup: u64::from(cgroup.as_raw_fd().cast_unsigned()),
-        ..CloneArguments::default()
-    };
+    // The numbers of clone3(2)'s structure, which the libc crate has for machines of 64 bits alone: the flags, the signal at the exit, the group.
+    let mut arguments = [0; 11];
+    arguments[0] = CLONE_INTO_CGROUP;
+    arguments[4] = u64::from(libc::SIGCHLD.cast_unsigned());
+    arguments[10] = u64::from(cgroup.as_raw_fd().cast_unsigned());
     // SAFETY: the arguments are only read. Without a stack of its own and without shared memory, the child continues like that of a fork.
-    let answer = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of::<CloneArguments>()) };
+    let answer = unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments)) };
     c_int::try_from(Errno::result(answer)?).map_err(io::Error::other)
 }
 
