@@ -6,7 +6,7 @@
 //! killed. Then this process has a higher priority too, or the lease would not be renewed.
 
 use std::ffi::{c_int, c_ulong};
-use std::{fs, io, thread};
+use std::{fs, io};
 
 use anyhow::{Result, bail, ensure};
 use neli_kafka::random_bytes;
@@ -129,7 +129,11 @@ pub(crate) fn take_priority() -> Result<Priority> {
         bail!("{REAL_TIME}: no priority above it is left for the guard; use 1 to 98 (chrt -f 98)");
     };
     if !own.is_real_time() {
-        let is_allowed = is_running_unlimited() && on_another_thread(|| above.set_for(Pid::from_raw(0)).is_ok());
+        let is_allowed = is_running_unlimited() && above.set_for(Pid::from_raw(0)).is_ok();
+        if is_allowed {
+            // A return from real time is always allowed.
+            own.restore()?;
+        }
         return Ok(Priority { guard_is_real_time: is_allowed, of_job: None });
     }
     let priority = above.priority;
@@ -143,13 +147,6 @@ pub(crate) fn take_priority() -> Result<Priority> {
 /// Whether a real-time process may run for an unlimited time without a pause.
 pub(crate) fn is_running_unlimited() -> bool {
     resource::getrlimit(Resource::RLIMIT_RTTIME).is_ok_and(|(_, limit)| limit == libc::RLIM_INFINITY)
-}
-
-/// Tries something on a separate thread, whose scheduling ends with it.
-fn on_another_thread(tried: impl FnOnce() -> bool + Send) -> bool {
-    thread::scope(|scope| {
-        thread::Builder::new().spawn_scoped(scope, tried).is_ok_and(|tried| tried.join().is_ok_and(|ok| ok))
-    })
 }
 
 /// A thread's policy and priority. The nice value is independent of them, and is kept.
