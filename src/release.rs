@@ -41,9 +41,10 @@ pub struct ReleaseConfig {
     pub name: String,
     /// How long to try, in milliseconds.
     pub lease_ms: u64,
-    /// A process with many roles says hello after its death: otherwise it would count as a standby of the roles that it did not lead until its
-    /// hellos are old. A single role needs none, since everybody who reads the hellos reads the release.
-    pub hello: Option<HelloAfterDeath>,
+    /// The hello of a dead process with many roles, which stands for none any more: the record's key, and its line of JSON. Otherwise the process
+    /// would count as a standby of the roles that it did not lead until its hellos are old. A single role needs none, since everybody who
+    /// reads the hellos reads the release.
+    pub hello: Option<(String, String)>,
 }
 
 /// The user's properties for a process with another working directory: with absolute paths. (The program that releases works in `/`.)
@@ -58,15 +59,6 @@ pub(crate) fn with_absolute_paths(properties: &Properties) -> Properties {
         (key.clone(), value)
     };
     Properties(properties.0.iter().map(absolute).collect())
-}
-
-/// The hello of a dead process: it stands for no role any more.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct HelloAfterDeath {
-    /// The record's key.
-    pub key: String,
-    /// The record: a line of JSON.
-    pub line: String,
 }
 
 /// Delivers the requests in this queue, and those that are appended meanwhile. Only a test uses the result.
@@ -143,10 +135,10 @@ impl Releaser {
     /// Sends the dead process's hello. Returns whether one was due and could be sent.
     fn say_hello(&mut self) -> bool {
         let Some(request) = self.hello_due.take() else { return false };
-        let Some(hello) = &request.release.hello else { return false };
+        let Some((key, line)) = &request.release.hello else { return false };
         let election = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..request.release.election.clone() };
         // With a sequence number, as a release has one, its delivery and its failure are both reported.
-        self.append(&request, &election, &hello.key, hello.line.as_bytes())
+        self.append(&request, &election, key, line.as_bytes())
     }
 
     /// Sends a record with the sequence number of `request`. Returns whether that was possible.

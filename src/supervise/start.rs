@@ -221,10 +221,8 @@ pub(super) fn release_config(config: &Config, access: &Access, election: &Electi
         election: election.clone(),
         name: config.name.clone(),
         lease_ms: millis(config.timings.lease),
-        hello: hello.map(|hello| release::HelloAfterDeath {
-            key: config.elections.hello_key(),
-            line: String::from_utf8_lossy(&hello.to_bytes()).into_owned(),
-        }),
+        hello: hello
+            .map(|hello| (config.elections.hello_key(), String::from_utf8_lossy(&hello.to_bytes()).into_owned())),
     };
     // A struct of strings and numbers always serializes.
     serde_json::to_value(&settings).unwrap_or_default()
