@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
-use neli_kafka::{Access, Brokers, Client, ElectionId, Elections, KafkaEvent, Producer, Properties};
+use anyhow::{Context as _, Result, anyhow};
+use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, Properties};
 use neli_proto::record::Record;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
@@ -33,8 +33,10 @@ type ReleaseRequest = guard::ReleaseRequest<ReleaseConfig>;
 /// The parameters of a release, besides the term. The guard passes them on unread.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseConfig {
-    /// The connection to Kafka: always [`Brokers::At`], also with the embedded broker's address.
-    pub client: Client,
+    /// Kafka's address, or that of the embedded broker.
+    pub bootstrap: String,
+    /// The user's properties.
+    pub properties: Properties,
     /// The election.
     pub election: ElectionId,
     /// The candidate's name.
@@ -162,9 +164,8 @@ impl Releaser {
         let producer = if let Some(producer) = self.producer.take() {
             producer
         } else {
-            let ReleaseConfig { client, election, lease_ms, .. } = config;
-            let Brokers::At(bootstrap) = &client.brokers else { bail!("an embedded broker has no address") };
-            let access = Access { words: &WORDS, ..Access::at(bootstrap, &client.properties) };
+            let ReleaseConfig { bootstrap, properties, election, lease_ms, .. } = config;
+            let access = Access { words: &WORDS, ..Access::at(bootstrap, properties) };
             let timeout = Duration::from_millis(*lease_ms);
             Producer::start(&access, &Elections::from(election), timeout, self.events.clone())?
         };
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn an_entry_of_the_guard_is_read_and_becomes_a_release() {
         let request = r#"{"member":"m","term":42,"seen":57,"seq":9,"late_ms":8,"release":{
-            "client":{"brokers":{"At":"localhost:9092"},"properties":[["linger.ms","1"]]},
+            "bootstrap":"localhost:9092","properties":[["linger.ms","1"]],
             "election":{"group":"g","topic":"t","partition":0,"role":0},"name":"n","lease_ms":5000,"hello":null}}"#;
         let request: ReleaseRequest = serde_json::from_str(request).unwrap();
         let line = r#"{"v":1,"member":"m","name":"n","seq":9,"kind":"release","term":42,"seen":57,"why":"supervisor-died","exit":null,"late_ms":8}"#;
@@ -212,7 +213,7 @@ mod tests {
         let request = |properties: &str| {
             let request = format!(
                 r#"{{"member":"m","term":42,"seen":57,"seq":9,"late_ms":null,"release":{{
-                "client":{{"brokers":{{"At":"localhost:1"}},"properties":{properties}}},
+                "bootstrap":"localhost:1","properties":{properties},
                 "election":{{"group":"g","topic":"t","partition":0,"role":0}},"name":"n","lease_ms":5000,"hello":null}}}}"#
             );
             serde_json::from_str::<ReleaseRequest>(&request).unwrap()

@@ -12,6 +12,7 @@ use std::time::Duration;
 use std::{panic, thread};
 
 use anyhow::{Context as _, Result};
+use neli_kafka::embedded::FoundBroker;
 use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, SessionEvent, clock, many_roles};
 use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
@@ -33,9 +34,9 @@ use crate::report::log::{Event as LogEvent, Logger};
 use crate::report::notify::Notifier;
 use crate::supervise::facts::KeyFacts;
 use crate::supervise::job::GuardedJob;
-use crate::supervise::reporting::{Publisher, ServiceStatus};
+use crate::supervise::reporting::Publisher;
 use crate::supervise::role::Role;
-use crate::supervise::start::{EmbeddedBroker, JobMaker, Prepared, Settling};
+use crate::supervise::start::{JobMaker, Prepared, Settling};
 use crate::supervise::terminal::ShellState;
 
 pub use start::AtStart;
@@ -126,6 +127,8 @@ impl MainLoop {
             Nodes::new(roles, kafka_session, many_roles(hello, elections, config.timings.elector(), most, are_spread));
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         let cannot_wait = "the main loop can't wait for events";
+        let broker_end = broker.as_ref().and_then(|found| found.connection.end());
+        let broker_end = broker_end.map(|end| Ready::of(&end)).transpose().context("--embedded")?;
         let mut main_loop = Self {
             nodes,
             signals_ready: Ready::of(&signals).context(cannot_wait)?,
@@ -136,14 +139,15 @@ impl MainLoop {
             job_maker,
             refusal: None,
             shell: ShellState::new(has_terminal),
-            service_status: ServiceStatus::to(notifier),
+            notifier,
             publisher: None,
             settling: Settling::Starting,
             logger,
             stderr,
             reserve: Reserve::of(OF_GUARD),
             reserve_of_client: Reserve::of(OF_CLIENT),
-            broker: broker.map(EmbeddedBroker::new).transpose().context("--embedded")?,
+            broker,
+            broker_end,
             earlier_children,
             broker_session: None,
             lack_of_guards: Reminder::default(),
@@ -203,7 +207,7 @@ impl MainLoop {
                     // Signals may come faster than they are handled.
                     self.handle_session_events();
                 }
-                () = wait_for(self.broker.as_ref().and_then(|broker| broker.end.as_ref())) => self.end_with_broker(),
+                () = wait_for(self.broker_end.as_ref()) => self.end_with_broker(),
                 () = self.nodes.session.wait() => self.handle_session_events(),
                 () = self.timer.due() => {}
                 role = poll_fn(|context| poll_health_output(roles, context)) => {
@@ -240,7 +244,7 @@ impl MainLoop {
 
     fn next_timeout(&self) -> Option<Time> {
         let nodes = self.nodes.poll_timeout();
-        let service = self.service_status.poll_timeout();
+        let service = self.notifier.poll_timeout();
         let publisher = self.publisher.as_ref().map(Publisher::poll_timeout);
         let guards = self.guard_starts.poll_timeout();
         let settling = self.settling.poll_timeout();
@@ -316,7 +320,7 @@ impl MainLoop {
             self.report();
             self.publish();
             let of_nodes = self.nodes.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
-            let timeouts = [leaves_until, guards_end_by, of_nodes, self.service_status.notifier.poll_timeout()];
+            let timeouts = [leaves_until, guards_end_by, of_nodes, self.notifier.poll_timeout()];
             self.timer.set(timeouts.into_iter().flatten().min());
             tokio::select! {
                 () = self.nodes.session.wait(), if leaves_until.is_some() => self.handle_last_session_events(),
@@ -397,7 +401,7 @@ struct MainLoop {
     /// Kafka's last refusal. Each role gets it, and one logs it.
     refusal: Option<Refusal>,
     shell: ShellState,
-    service_status: ServiceStatus,
+    notifier: Notifier,
     /// The publisher of snapshots, if HTTP is served.
     publisher: Option<Publisher>,
     /// The progress of the start.
@@ -409,8 +413,10 @@ struct MainLoop {
     reserve: Reserve,
     /// Descriptors for a Kafka client that replaces another one.
     reserve_of_client: Reserve,
-    /// The broker of `--embedded`.
-    broker: Option<EmbeddedBroker>,
+    /// The broker of `--embedded`. The journal is lost with it, so its candidates end with it.
+    broker: Option<FoundBroker>,
+    /// Reports its end; `None` once that was handled.
+    broker_end: Option<Ready>,
     /// The children from before this program that were not waited for.
     earlier_children: Vec<Pid>,
     /// The time without a heartbeat after which a broker counts as dead; set when the lease was compared with it.

@@ -280,14 +280,14 @@ impl GuardLoop {
         (self.has_children, self.may_have_ended_children) = (reaped.children_left, reaped.may_be_more);
         self.keeps_ended = (self.keeps_ended && reaped.children_left) || reaped.is_refused;
         let now = clock::now();
-        for change in &reaped.changes {
-            if let Some((kind, end)) = self.commands.observe_child(*change) {
+        for (pid, status) in &reaped.changes {
+            if let Some((kind, end)) = self.commands.observe_child(*pid, *status) {
                 self.tell(now, Event::CommandEnded { kind, end }, None);
             }
         }
         let main = self.job.as_ref().filter(|job| job.has_main).map(|job| job.pid);
-        for change in reaped.changes.iter().filter(|change| Some(change.pid) == main) {
-            self.observe_main(now, change.status);
+        for (_, status) in reaped.changes.iter().filter(|(pid, _)| Some(*pid) == main) {
+            self.observe_main(now, *status);
         }
         // One that ended after the others were waited for is waited for at the next turn.
         if had_ended

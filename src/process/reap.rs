@@ -14,20 +14,11 @@ use nix::unistd::Pid;
 use crate::process::spin_watch::watched_wait;
 use crate::process::{locked, system};
 
-/// A change of a child's state.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Change {
-    /// The child's pid. If it has ended, the pid may be reused.
-    pub pid: Pid,
-    /// The new state: it has ended, or a signal has stopped it.
-    pub status: ExitStatus,
-}
-
 /// The result of [`reap`].
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Reaped {
-    /// The changes, in the order of the kernel's reports.
-    pub changes: Vec<Change>,
+    /// The children that have ended, whose pids may be reused, and those that a signal has stopped, in the order of the kernel's reports.
+    pub changes: Vec<(Pid, ExitStatus)>,
     /// Whether this thread has children that have not ended. If a subreaper whose other threads start no processes has none, no descendant
     /// is left: every living process has a living parent, and gets the subreaper as its parent when that one ends.
     pub children_left: bool,
@@ -72,7 +63,7 @@ pub fn reap(most: usize, mut before: impl FnMut(Pid)) -> Reaped {
             before(pid);
         }
         match wait_for(pid, NOW | libc::WUNTRACED) {
-            Ok(Some(status)) => reaped.changes.push(Change { pid, status: ExitStatus::from_raw(status) }),
+            Ok(Some(status)) => reaped.changes.push((pid, ExitStatus::from_raw(status))),
             // It was stopped and has continued since.
             Ok(None) => {}
             // The same child would be found again and again.

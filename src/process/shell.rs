@@ -16,7 +16,6 @@ use nix::libc::SIGKILL;
 use nix::unistd::{self, Pid};
 
 use crate::process::ready::Ready;
-use crate::process::reap::Change;
 use crate::process::spawn::{PendingChild, Progress, SpawnSpec, spawn};
 use crate::process::system;
 use crate::text::why_not_started;
@@ -57,9 +56,9 @@ impl<K> ShellCommands<K> {
     }
 
     /// What it was and how it has ended, if this child was one of them and has ended.
-    pub(crate) fn observe_child(&mut self, change: Change) -> Option<(K, CommandEnd)> {
-        let at = self.0.iter().position(|(_, child)| child.pid == change.pid)?;
-        let end = end_of(&self.0[at].1, change.status)?;
+    pub(crate) fn observe_child(&mut self, pid: Pid, status: ExitStatus) -> Option<(K, CommandEnd)> {
+        let at = self.0.iter().position(|(_, child)| child.pid == pid)?;
+        let end = end_of(&self.0[at].1, status)?;
         Some((self.0.swap_remove(at).0, end))
     }
 }

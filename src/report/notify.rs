@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use neli_proto::time::Time;
 
+use crate::report::election::Trouble;
 use crate::text::{cut, one_line, quoted, reason};
 
 /// The delay before a message that was not accepted is sent again.
@@ -30,11 +31,14 @@ pub(crate) struct Notifier {
     socket: Option<(UnixDatagram, SocketAddr)>,
     /// The interval of watchdog messages, if they are wanted.
     interval: Option<Duration>,
-    is_ready: bool,
     /// `READY=1` and `STOPPING=1`, each of which is sent once, if that was not done yet.
     unsent: Vec<&'static str>,
+    /// What the last status text was made of: the state, and the trouble with Kafka.
+    pub(crate) reported: Option<(String, Option<Trouble>)>,
     /// The status text, if it was not sent yet.
     status: Option<String>,
+    /// When the leader will have missed three heartbeats, or its lease will be over, which the status text must say.
+    pub(crate) silent_at: Option<Time>,
     /// When the next watchdog message is due.
     alive_at: Option<Time>,
     /// When this process will have ended.
@@ -46,7 +50,8 @@ pub(crate) struct Notifier {
 }
 
 impl Notifier {
-    /// The connection that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` describe, and why there is none. `pid` is this process's.
+    /// The connection that `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` describe, and why there is none. `pid` is this process's. It is
+    /// ready: the configuration is valid, COMMAND was found, and every signal is blocked.
     pub(crate) fn of_environment(variable: impl Fn(&str) -> Option<OsString>, pid: u32) -> (Self, Option<String>) {
         let set = |name| variable(name).filter(|value| !value.is_empty());
         let Some(name) = set("NOTIFY_SOCKET") else { return (Self::default(), None) };
@@ -62,21 +67,13 @@ impl Notifier {
             }
         };
         let interval = watchdog(set("WATCHDOG_USEC"), set("WATCHDOG_PID"), pid);
-        (Self { socket: Some(socket), interval, ..Self::default() }, None)
+        let (unsent, alive_at) = (vec!["READY=1"], interval.map(|_| Time::ZERO));
+        (Self { socket: Some(socket), interval, unsent, alive_at, ..Self::default() }, None)
     }
 
     /// Whether there is a service manager.
     pub(crate) const fn has_receiver(&self) -> bool {
         self.socket.is_some()
-    }
-
-    /// Reports that the configuration is valid, COMMAND was found, and every signal is blocked.
-    pub(crate) fn ready(&mut self, now: Time) {
-        if !self.is_ready {
-            self.is_ready = true;
-            self.unsent.push("READY=1");
-            self.alive_at = self.interval.map(|_| now);
-        }
     }
 
     /// Reports the state as a text.
@@ -93,11 +90,11 @@ impl Notifier {
         }
     }
 
-    /// When to call [`tell`](Self::tell), unless there is a new message before.
+    /// When to report the state again, and to call [`tell`](Self::tell), unless something changes before.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
         self.socket.as_ref()?;
         // Nothing is sent before the time of the next attempt.
-        self.again_at.or_else(|| [self.alive_at, self.extend_at].into_iter().flatten().min())
+        self.again_at.or_else(|| [self.alive_at, self.extend_at, self.silent_at].into_iter().flatten().min())
     }
 
     /// Sends the messages that are due.
@@ -200,7 +197,6 @@ mod tests {
         for variables in [&[][..], &[("NOTIFY_SOCKET", "")], &[("WATCHDOG_USEC", "20000")]] {
             let (mut notifier, error) = notifier(variables);
             assert_eq!((notifier.has_receiver(), error), (false, None));
-            notifier.ready(at(0));
             notifier.tell(at(0));
             assert_eq!(notifier.poll_timeout(), None);
         }
@@ -210,11 +206,9 @@ mod tests {
     fn each_message_is_sent_once_and_together_with_others() {
         let (socket, name) = manager("once");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
-        notifier.ready(at(0));
         notifier.status("standing\nby");
         notifier.tell(at(0));
         assert_eq!(received(&socket).unwrap(), "READY=1\nSTATUS=standing\\nby");
-        notifier.ready(at(1));
         notifier.tell(at(1));
         assert_eq!((received(&socket), notifier.poll_timeout()), (None, None));
     }
@@ -224,7 +218,6 @@ mod tests {
         let (socket, name) = manager("alive");
         let variables = [("NOTIFY_SOCKET", name.as_str()), ("WATCHDOG_USEC", "20000"), ("WATCHDOG_PID", "77")];
         let (mut notifier, _) = notifier(&variables);
-        notifier.ready(at(0));
         notifier.tell(at(0));
         assert_eq!(received(&socket).unwrap(), "READY=1\nWATCHDOG=1");
         assert_eq!(notifier.poll_timeout(), Some(at(10)));
@@ -250,7 +243,6 @@ mod tests {
     fn more_time_is_requested_again_until_the_end() {
         let (socket, name) = manager("time");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
-        notifier.ready(at(0));
         notifier.tell(at(0));
         assert!(received(&socket).is_some());
         for ms in [0, 500, 1_000, 2_000] {
@@ -268,7 +260,6 @@ mod tests {
         let (socket, name) = manager("again");
         let (mut notifier, _) = notifier(&[("NOTIFY_SOCKET", &name)]);
         drop(socket);
-        notifier.ready(at(0));
         notifier.status("standing by");
         notifier.tell(at(0));
         let again = notifier.poll_timeout().unwrap();

@@ -2,6 +2,7 @@
 
 use std::mem;
 use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
 
 use neli_kafka::{Host, clock};
 use neli_proto::node;
@@ -56,22 +57,21 @@ impl MainLoop {
                  each hook counts as timed out after 10s; allow both calls",
             );
         }
-        for change in &reaped.changes {
-            let hook =
-                |(role, of_role): (usize, &mut Role)| Some((role, of_role.commands.hooks.observe_child(*change)?));
+        for (pid, status) in &reaped.changes {
+            let hook = |(role, of_role): (usize, &mut Role)| {
+                Some((role, of_role.commands.hooks.observe_child(*pid, *status)?))
+            };
             if let Some((role, (id, end))) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
                 self.tell(role, node::Event::HookEnded { id, end });
             }
-            if change.status.stopped_signal().is_some() {
+            if status.stopped_signal().is_some() {
                 // Another process stopped the guard, but the guard must run.
-                self.job_with_guard(change.pid).iter().for_each(|job| drop(job.guard.cont()));
+                self.job_with_guard(*pid).iter().for_each(|job| drop(job.guard.cont()));
             } else {
-                self.earlier_children.retain(|child| *child != change.pid);
-                self.broker
-                    .iter_mut()
-                    .for_each(|broker| broker.started = broker.started.filter(|child| *child != change.pid));
-                if let Some(job) = self.job_with_guard(change.pid) {
-                    job.note_guards_death(Some(change.status));
+                self.earlier_children.retain(|child| child != pid);
+                self.broker.iter_mut().for_each(|broker| drop(broker.started.take_if(|child| pid_of(child) == *pid)));
+                if let Some(job) = self.job_with_guard(*pid) {
+                    job.note_guards_death(Some(*status));
                 }
             }
         }
@@ -140,7 +140,7 @@ impl MainLoop {
     /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, those from before this program, and the
     /// guards of other roles, which kill their own jobs.
     fn children_of_others(&self, role: usize) -> Vec<Pid> {
-        let brokers = self.broker.iter().filter_map(|broker| broker.started);
+        let brokers = self.broker.iter().filter_map(|broker| broker.started.as_ref()).map(pid_of);
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hooks.pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != role);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
@@ -148,4 +148,8 @@ impl MainLoop {
         let others = brokers.chain(hooks).chain(guards).chain(procfs::children_of_other_threads());
         others.chain(self.earlier_children.iter().copied()).collect()
     }
+}
+
+fn pid_of(child: &Child) -> Pid {
+    Pid::from_raw(child.id().cast_signed())
 }

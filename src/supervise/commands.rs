@@ -1,10 +1,9 @@
 //! The commands that run beside the job of one election: the health command, which the guard runs, and the hooks.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::task::{Context, Poll};
 
-use neli_proto::hooks::{EndedRun, Hook};
+use neli_proto::hooks::EndedRun;
 use neli_proto::job::CommandEnd;
 
 use neli_proto::node::{Event, HookRun};
@@ -17,9 +16,8 @@ use crate::process::shell::{self, ShellCommands, Tail};
 use crate::process::spawn::{ChildKind, Image, SpawnSpec};
 use crate::report::log::Logger;
 
-/// The hooks' command lines, and the running commands.
+/// The running commands.
 pub(super) struct RunningCommands {
-    lines: BTreeMap<Hook, OsString>,
     /// The running hooks, with their numbers.
     pub(super) hooks: ShellCommands<u32>,
     /// The number and the output of the last ordered health command, until its end is reported.
@@ -28,8 +26,8 @@ pub(super) struct RunningCommands {
 
 impl RunningCommands {
     /// The state in which no command runs.
-    pub(super) const fn none(lines: BTreeMap<Hook, OsString>) -> Self {
-        Self { lines, hooks: ShellCommands::none(), health_output: None }
+    pub(super) const fn none() -> Self {
+        Self { hooks: ShellCommands::none(), health_output: None }
     }
 
     /// Waits until there is output of the health command. While it does not run, waits for ever.
@@ -51,10 +49,9 @@ impl RunningCommands {
         Event::Job(supervisor::Event::HealthEnded { id, end, last_line })
     }
 
-    /// Starts a hook as a child of this process; returns its end if it can't be started.
-    pub(super) fn start(&mut self, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
+    /// Starts a hook, with this command line, as a child of this process; returns its end if it can't be started.
+    pub(super) fn start(&mut self, line: &OsStr, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
         let HookRun { hook, id, why, term, attempt, ended } = run;
-        let line = self.lines.get(&hook)?;
         let event = [(job_variables::EVENT, hook.event().to_owned()), (job_variables::WHY, why.to_owned())];
         let lead =
             term.map(|term| [(job_variables::EPOCH, term.to_string()), (job_variables::ATTEMPT, attempt.to_string())]);
@@ -105,7 +102,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let _entered = runtime.enter();
         let (tail, input) = Tail::new().unwrap();
-        let mut commands = RunningCommands::none(BTreeMap::new());
+        let mut commands = RunningCommands::none();
         commands.health_output = Some((2, tail));
         let mut ended = |id| {
             let event = commands.health_ended(id, CommandEnd::Exited(1), |_| {});

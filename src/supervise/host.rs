@@ -194,13 +194,13 @@ impl MainLoop {
     }
 
     pub(super) fn broker_has_ended(&self) -> bool {
-        self.broker.as_ref().is_some_and(|broker| broker.end.is_none())
+        self.broker.is_some() && self.broker_end.is_none()
     }
 
     /// Ends the process. A job that runs is stopped in order, as far as its lease permits: until nothing of it is left, this process and the
     /// guard keep the next broker from starting.
     pub(super) fn end_with_broker(&mut self) {
-        self.broker.iter_mut().for_each(|broker| broker.end = None);
+        self.broker_end = None;
         let error = "the embedded broker has ended, and its journal with it, so this candidate ends too; start the candidates again, and the \
                      first one starts a new broker";
         self.nodes.tell_all(&node::Event::Refused(error.into()));
@@ -238,13 +238,14 @@ impl MainLoop {
     }
 
     pub(super) fn run_hook(&mut self, role: usize, run: HookRun) {
+        let Some(line) = self.config.hooks.get(&run.hook) else { return };
         let Role { job, commands, election, .. } = &mut self.nodes.roles[role];
         let event = if let Some(job) = job {
-            commands.start(run, &job.config)
+            commands.start(line, run, &job.config)
         } else {
             // A hook has no term to release.
             let release = serde_json::Value::Null;
-            commands.start(run, &self.job_maker.guard_config(&self.config, election, release))
+            commands.start(line, run, &self.job_maker.guard_config(&self.config, election, release))
         };
         if let Some(event) = event {
             self.tell(role, event);

@@ -19,28 +19,27 @@ use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::http::{self, About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
-use crate::report::election::{Trouble, of_next_window, of_roles, of_status, of_trouble, present_trouble};
+use crate::report::election::{of_next_window, of_roles, of_status, of_trouble, present_trouble};
 use crate::report::events;
-use crate::report::notify::Notifier;
 use crate::supervise::MainLoop;
 use crate::supervise::role::Role;
 
 impl MainLoop {
     /// Reports changes, and sends the messages that are due. It is called once a turn, so that a loop that hangs sends no watchdog message.
     pub(super) fn report(&mut self) {
-        if !self.service_status.notifier.has_receiver() {
+        if !self.notifier.has_receiver() {
             return;
         }
         let now = clock::now();
         let trouble = present_trouble(&self.nodes.troubles);
-        self.service_status.silent_at = None;
+        self.notifier.silent_at = None;
         let (doing, is_leaving) = match self.nodes.roles.as_slice() {
             [role] => {
                 let status = role.node.status(now);
                 let next = of_next_window(role.node.next_window_ms());
                 let at = ReadAt { now, wall_ms: clock::wall_ms() };
                 let current = status.leadership(at, self.nodes.troubles.is_answered());
-                self.service_status.silent_at = current.changes_in().map(|left| now + left);
+                self.notifier.silent_at = current.changes_in().map(|left| now + left);
                 (format!("{}{next}", of_status(&status, current, at.wall_ms)), status.is_leaving)
             }
             roles => {
@@ -49,19 +48,18 @@ impl MainLoop {
             }
         };
         let current = Some((doing, trouble));
-        if self.service_status.reported != current
+        if self.notifier.reported != current
             && let Some((doing, trouble)) = &current
         {
             let trouble = trouble.as_ref();
             let trouble = trouble.map(|(since, what, why)| of_trouble(now.since(*since), what, why, clock::wall_ms()));
-            self.service_status.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
-            self.service_status.reported = current;
+            self.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
+            self.notifier.reported = current;
         }
-        self.service_status.notifier.ready(now);
         if self.ending.is_some() || is_leaving {
-            self.service_status.notifier.stopping(now, now + longest_stop(&self.config));
+            self.notifier.stopping(now, now + longest_stop(&self.config));
         }
-        self.service_status.notifier.tell(now);
+        self.notifier.tell(now);
     }
 }
 
@@ -74,26 +72,6 @@ fn longest_stop(config: &Config) -> Duration {
     let lease = config.timings.lease;
     let yields = config.timings.overlap.map_or(Duration::ZERO, |_| lease);
     yields + config.job.stop.timeout.max(lease) + 2 * lease + hook + Duration::from_secs(1)
-}
-
-/// The connection to the service manager, and the last report.
-pub(super) struct ServiceStatus {
-    pub(super) notifier: Notifier,
-    pub(super) reported: Option<(String, Option<Trouble>)>,
-    /// When the leader will have missed three heartbeats, or its lease will be over, which the report must say.
-    pub(super) silent_at: Option<Time>,
-}
-
-impl ServiceStatus {
-    /// A connection over which nothing was reported yet.
-    pub(super) const fn to(notifier: Notifier) -> Self {
-        Self { notifier, reported: None, silent_at: None }
-    }
-
-    /// When the next report is due, unless something changes before.
-    pub(super) fn poll_timeout(&self) -> Option<Time> {
-        [self.notifier.poll_timeout(), self.silent_at].into_iter().flatten().min()
-    }
 }
 
 /// A lead that begins or ends is published at once; other changes at least this long after the last one.

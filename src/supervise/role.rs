@@ -52,7 +52,7 @@ impl Role {
             node,
             job: None,
             awaited_guard: None,
-            commands: RunningCommands::none(config.hooks.clone()),
+            commands: RunningCommands::none(),
             ending: None,
             facts: facts.transpose().context("no thread to read the facts of the key")?,
         })

@@ -1,7 +1,6 @@
 //! The start up to the main loop. These steps must come before Kafka's clients, because their threads inherit priority, signal mask
 //! and descriptors. And the end of the start, after which resources that only the start needed are released.
 
-use std::fs::File;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::RawFd;
@@ -28,7 +27,6 @@ use crate::http;
 use crate::process::attributes::{self, Mark, Priority};
 use crate::process::cgroup::{self, CgroupMaker};
 use crate::process::memory_files::ReleaseQueue;
-use crate::process::ready::Ready;
 use crate::process::terminal::{is_there, may_be_handed_on};
 use crate::process::{descriptors, limits, procfs, signals, spin_watch, system};
 use crate::release;
@@ -214,10 +212,8 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>)> {
 /// The guard's configuration for the process that releases the term if the supervisor dies. `hello` is that of a process with many roles.
 pub(super) fn release_config(config: &Config, access: &Access, election: &ElectionId, hello: Option<&Hello>) -> Value {
     let settings = release::ReleaseConfig {
-        client: Client {
-            brokers: Brokers::At(access.bootstrap.clone()),
-            properties: release::with_absolute_paths(&access.properties),
-        },
+        bootstrap: access.bootstrap.clone(),
+        properties: release::with_absolute_paths(&access.properties),
         election: election.clone(),
         name: config.name.clone(),
         lease_ms: millis(config.timings.lease),
@@ -256,25 +252,6 @@ impl AtStart {
         // Without /proc only the three standard descriptors are known.
         let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);
         Self { time: clock::now(), inherited, has_terminal: is_there() }
-    }
-}
-
-/// The broker that this candidate has found or started. The journal is lost with it, so its candidates end with it.
-pub(super) struct EmbeddedBroker {
-    /// Reports its end; `None` once that was handled.
-    pub(super) end: Option<Ready>,
-    /// The process that this candidate has started for it: a child that is not part of a job.
-    pub(super) started: Option<Pid>,
-    /// No new broker begins while this process holds it.
-    _lock: File,
-}
-
-impl EmbeddedBroker {
-    pub(super) fn new(found: FoundBroker) -> io::Result<Self> {
-        let FoundBroker { connection, lock, started, .. } = found;
-        let end = Some(Ready::of(&connection.end().ok_or(io::ErrorKind::NotConnected)?)?);
-        let started = started.map(|child| Pid::from_raw(child.id().cast_signed()));
-        Ok(Self { end, started, _lock: lock })
     }
 }
 

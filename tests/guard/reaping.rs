@@ -35,9 +35,9 @@ fn role_of_a_reaper() {
     waitid(Id::Pid(own), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).unwrap();
     assert!(procfs::children_of_other_threads().contains(&others));
     let reaped = reap(64, |_| {});
-    let pids: Vec<Pid> = reaped.changes.iter().map(|change| change.pid).collect();
+    let pids: Vec<Pid> = reaped.changes.iter().map(|(pid, _)| *pid).collect();
     assert_eq!(pids, [own]);
-    assert_eq!(reaped.changes[0].status.code(), Some(0));
+    assert_eq!(reaped.changes[0].1.code(), Some(0));
     assert!(!reaped.children_left);
     assert!(child.wait().is_err(), "it was waited for");
     go.send(()).unwrap();
@@ -63,11 +63,11 @@ fn role_of_a_reaper_of_many() {
     for _ in 0..3 {
         let reaped = reap(64, |_| {});
         assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (64, true, true));
-        seen.extend(reaped.changes.iter().map(|change| change.pid));
+        seen.extend(reaped.changes.iter().map(|(pid, _)| *pid));
     }
     let reaped = reap(64, |_| {});
     assert_eq!((reaped.changes.len(), reaped.children_left, reaped.may_be_more), (8, false, false));
-    seen.extend(reaped.changes.iter().map(|change| change.pid));
+    seen.extend(reaped.changes.iter().map(|(pid, _)| *pid));
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), 200, "each once");

@@ -132,7 +132,7 @@ impl From<&ElectionId> for Elections {
 }
 
 /// The connection to Kafka.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Client {
     /// Where Kafka is.
     pub brokers: Brokers,
@@ -141,7 +141,7 @@ pub struct Client {
 }
 
 /// Where Kafka is.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Brokers {
     /// `--brokers`: bootstrap servers, as librdkafka takes them.
     At(String),
