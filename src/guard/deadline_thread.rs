@@ -21,39 +21,31 @@ use crate::process::tree::{KnownProcesses, Tree, in_rounds};
 /// Enough for the part of the list of children that is read at once, 4 KiB.
 const STACK: usize = 32 * 1024;
 
-/// The thread, which ends with the process.
-#[derive(Debug)]
-pub(super) struct DeadlineThread {
-    /// Is readable from the time on at which the thread kills.
-    alarm: Alarm,
+/// Starts the thread, which ends with the process, with a priority above that of the calling thread if that one is real-time. Returns the alarm from
+/// whose time on it kills.
+///
+/// # Errors
+///
+/// No thread can be started, or there is no free descriptor.
+pub(super) fn start(tree: &Tree) -> io::Result<Alarm> {
+    let alarm = Alarm::new()?;
+    let (due, known) = (alarm.as_fd().try_clone_to_owned()?, tree.known()?);
+    let cgroup = tree.cgroup().cloned();
+    // What a round needs is in memory after a look, and is locked when all has started.
+    let prepare = move || {
+        known.for_each_child(|_| ());
+        known
+    };
+    spawn_above(Scheduling::current()?, STACK, prepare, move |known| kill_when(&due, &known, cgroup.as_deref()))?;
+    Ok(alarm)
 }
 
-impl DeadlineThread {
-    /// Starts it, with a priority above that of the calling thread if that one is real-time.
-    ///
-    /// # Errors
-    ///
-    /// No thread can be started, or there is no free descriptor.
-    pub(super) fn start(tree: &Tree) -> io::Result<Self> {
-        let alarm = Alarm::new()?;
-        let (due, known) = (alarm.as_fd().try_clone_to_owned()?, tree.known()?);
-        let cgroup = tree.cgroup().cloned();
-        // What a round needs is in memory after a look, and is locked when all has started.
-        let prepare = move || {
-            known.for_each_child(|_| ());
-            known
-        };
-        spawn_above(Scheduling::current()?, STACK, prepare, move |known| kill_when(&due, &known, cgroup.as_deref()))?;
-        Ok(Self { alarm })
-    }
-
-    /// From this time on it kills again and again; with `None` never.
-    pub(super) fn kill_from(&mut self, time: Option<Time>) {
-        // A round that has begun ends before a new run can start.
-        let _children = keep_children();
-        // It can't fail for a descriptor of our own.
-        let _ = self.alarm.set(time);
-    }
+/// From this time on it kills again and again; with `None` never.
+pub(super) fn kill_from(alarm: &mut Alarm, time: Option<Time>) {
+    // A round that has begun ends before a new run can start.
+    let _children = keep_children();
+    // It can't fail for a descriptor of our own.
+    let _ = alarm.set(time);
 }
 
 fn kill_when(due: &OwnedFd, known: &KnownProcesses, cgroup: Option<&Cgroup>) -> Infallible {

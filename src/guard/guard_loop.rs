@@ -23,7 +23,7 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
 use crate::guard::channel::{Backlog, Channel};
-use crate::guard::deadline_thread::DeadlineThread;
+use crate::guard::deadline_thread;
 use crate::guard::job::Job;
 use crate::guard::lease::{self, Lease};
 use crate::guard::message::GuardConfig;
@@ -59,8 +59,8 @@ pub(super) struct GuardLoop {
     /// The earlier values of attributes that this process or its parent has changed for itself; job and release get them back.
     pub(super) attributes_of_job: EarlierAttributes,
     pub(super) tree: Tree,
-    /// `None` if it could not be started.
-    pub(super) deadline_thread: Option<DeadlineThread>,
+    /// When the second thread kills; `None` if it could not be started.
+    pub(super) second_alarm: Option<Alarm>,
     /// The number of the lease descriptor, reserved in the job.
     pub(super) slot: OwnedFd,
     /// `None` once the supervisor's end is closed.
@@ -150,7 +150,7 @@ impl GuardLoop {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),
             guard_config,
             image,
-            deadline_thread: DeadlineThread::start(&tree).ok(),
+            second_alarm: deadline_thread::start(&tree).ok(),
             tree,
             attributes_of_job,
             slot,

@@ -19,6 +19,7 @@ use nix::libc::{self, SIGCONT, SIGKILL};
 use nix::unistd::{self, Pid};
 
 use crate::config::job_variables::{self, ATTEMPT, EPOCH, EVENT, LEASE_FD, WHY};
+use crate::guard::deadline_thread::kill_from;
 use crate::guard::guard_loop::GuardLoop;
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
@@ -93,7 +94,7 @@ impl GuardLoop {
     /// The next action. First the second thread is told when to kill, because to perform the action may stall.
     fn next_action(&mut self) -> Option<Action> {
         let at = self.guard.second_thread_kills_at(clock::now());
-        self.deadline_thread.iter_mut().for_each(|thread| thread.kill_from(at));
+        self.second_alarm.iter_mut().for_each(|alarm| kill_from(alarm, at));
         self.guard.poll_action()
     }
 
