@@ -151,8 +151,7 @@ impl MainLoop {
             earlier_children,
             broker_session: None,
             lack_of_guards: Reminder::default(),
-            has_warned_of_processor_time: false,
-            has_warned_of_refused_waits: false,
+            warned_of: BTreeSet::new(),
             is_unfinished: false,
             ending: None,
         };
@@ -276,6 +275,13 @@ impl MainLoop {
     /// Passes an event that happens now to a role's node.
     fn tell(&mut self, role: usize, event: Event) {
         self.nodes.tell(clock::now(), role, event);
+    }
+
+    /// Warns of this, once.
+    fn warn_once(&mut self, message: &'static str) {
+        if self.warned_of.insert(message) {
+            self.logger.warn(message);
+        }
     }
 
     /// Notes that this process no longer stands for a role. With the last role the process ends.
@@ -423,8 +429,8 @@ struct MainLoop {
     broker_session: Option<Duration>,
     /// That guards can't be started for now, which may concern many roles.
     lack_of_guards: Reminder,
-    has_warned_of_processor_time: bool,
-    has_warned_of_refused_waits: bool,
+    /// The warnings that are said once.
+    warned_of: BTreeSet<&'static str>,
     /// Whether there may be more signals, answers of guards, or children that have ended, than one turn handles.
     is_unfinished: bool,
     /// The exit status, once the process is ending.

@@ -51,8 +51,8 @@ impl MainLoop {
             self.nodes.roles.iter().for_each(|role| role.commands.hooks.end_group_of(ended));
         });
         self.is_unfinished |= reaped.may_be_more;
-        if reaped.is_refused && !mem::replace(&mut self.has_warned_of_refused_waits, true) {
-            self.logger.warn(
+        if reaped.is_refused {
+            self.warn_once(
                 "neli-run may not wait for its children (wait4 or waitid is denied, as a sandbox's filter does): they stay as zombies, and \
                  each hook counts as timed out after 10s; allow both calls",
             );

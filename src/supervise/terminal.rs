@@ -1,7 +1,7 @@
 //! The main loop's part in signals and the terminal, for the supervisor and the candidate.
 
+use std::io;
 use std::time::Duration;
-use std::{io, mem};
 
 use neli_kafka::{Host, clock};
 use neli_proto::node;
@@ -19,6 +19,9 @@ use crate::process::terminal::{self, Terminal};
 use crate::report::events;
 use crate::supervise::MainLoop;
 use crate::supervise::role::Role;
+
+const PROCESSOR_TIME: &str = "neli-run itself has used up its processor time (ulimit -t, LimitCPU=): at the hard limit the kernel kills it, the job is \
+                              killed too, and another candidate leads; raise the limit, and set one for the job alone (prlimit --cpu=)";
 
 /// How many signals are handled before other events are. It is more than there are signals of which only one can wait, and the kernel hands
 /// out those before the real-time ones, of which any number can: so a stop never waits for these.
@@ -70,7 +73,7 @@ impl MainLoop {
             // The kernel sends these to the whole group: another process in it uses the terminal from the background.
             SIGTTIN | SIGTTOU if typed => return,
             // The kernel sends it for the processor time of this process, and again each second. The job has a limit of its own.
-            SIGXCPU if typed => return self.warn_of_processor_time(),
+            SIGXCPU if typed => return self.warn_once(PROCESSOR_TIME),
             SIGTSTP => {
                 let event = Event::SuspendSignal { continuable: terminal::is_continuable() };
                 return self.nodes.tell_all(&node::Event::Job(event));
@@ -96,15 +99,6 @@ impl MainLoop {
             let event = node::Event::Signal { signal, by_terminal: true };
             let goes_on = |role: &Role| role.ending.is_none() && !role.node.is_leaving();
             self.nodes.tell_some(&event, |other, of_other| other != role && goes_on(of_other));
-        }
-    }
-
-    fn warn_of_processor_time(&mut self) {
-        if !mem::replace(&mut self.has_warned_of_processor_time, true) {
-            self.logger.warn(
-                "neli-run itself has used up its processor time (ulimit -t, LimitCPU=): at the hard limit the kernel kills it, the job is \
-                 killed too, and another candidate leads; raise the limit, and set one for the job alone (prlimit --cpu=)",
-            );
         }
     }
 
