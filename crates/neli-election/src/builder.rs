@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use neli_kafka::embedded::Connection;
-use neli_kafka::properties::{self, Fault};
 use neli_kafka::{
     Access, Elections, IfMissing, MemberTimings, Properties, Source, bootstrap_servers, clock, hello, names,
     random_bytes, reason, shown_duration,
@@ -517,16 +516,12 @@ impl Builder {
     }
 
     fn checked_properties(&self) -> Result<Properties, Error> {
-        let mut checked: Vec<(String, String)> = Vec::new();
+        let mut properties = Properties::default();
         for (key, value) in &self.properties {
             // The value may be a secret.
-            let fault = |fault: Fault| Error::option("property", key, wording::fault(&fault));
-            properties::validate(key, value).map_err(fault)?;
-            let key = properties::canonical(key);
-            checked.retain(|(before, _)| before != key);
-            checked.push((key.to_owned(), value.clone()));
+            let refused = |fault| Error::option("property", key, wording::fault(&fault));
+            properties.set(key, value).map_err(refused)?;
         }
-        let properties = Properties(checked);
         let MemberTimings { heartbeat_interval, session_timeout } = MemberTimings::of(&properties);
         if heartbeat_interval > session_timeout / 3 {
             let expected = "must be at least three times heartbeat.interval.ms";

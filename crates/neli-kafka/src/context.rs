@@ -19,7 +19,7 @@ pub(super) fn explain(error: &KafkaError) -> String {
         return error_class::of_own_tls(reason).unwrap_or_else(|| reason.clone());
     }
     let KafkaError::ClientConfig(_, _, key, _) = error else { return error.to_string() };
-    // The value, which librdkafka's text may quote, may be secret. Why it is wrong was said when the property was given (`properties::validate`).
+    // The value, which librdkafka's text may quote, may be secret. Why it is wrong was said when the property was given (`Properties::set`).
     format!("property \"{key}\": librdkafka does not take its value")
 }
 

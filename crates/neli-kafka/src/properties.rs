@@ -7,6 +7,8 @@ use rdkafka::error::KafkaError;
 use rdkafka::types::RDKafkaConfRes;
 use thiserror::Error;
 
+use crate::election::Properties;
+
 /// The properties that the protocol sets itself, by every name that librdkafka has for them, and what to do instead.
 const REFUSED: &[(&str, Instead)] = &[
     ("acks", Instead::Nothing("acks=all is required")),
@@ -94,12 +96,22 @@ pub enum Fault {
     NotYours(Instead),
 }
 
-/// Checks one property.
-///
-/// # Errors
-///
-/// Why it was refused.
-pub fn validate(key: &str, value: &str) -> Result<(), Fault> {
+impl Properties {
+    /// Adds a property, under the one name that it has. The last one of a name counts.
+    ///
+    /// # Errors
+    ///
+    /// Why it is refused.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), Fault> {
+        validate(key, value)?;
+        let key = canonical(key);
+        self.0.retain(|(earlier, _)| earlier != key);
+        self.0.push((key.to_owned(), value.to_owned()));
+        Ok(())
+    }
+}
+
+fn validate(key: &str, value: &str) -> Result<(), Fault> {
     // librdkafka takes a topic's property with this prefix, too.
     let name = key.strip_prefix("topic.").unwrap_or(key);
     if let Some((_, instead)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
@@ -169,7 +181,7 @@ fn without_value(why: &str) -> Fault {
 
 /// The one name of a property: librdkafka's client is configured from a map, and of two names for one thing either could
 /// win.
-pub fn canonical(key: &str) -> &str {
+fn canonical(key: &str) -> &str {
     let key = match key.strip_prefix("topic.") {
         Some(rest) if !rest.starts_with("metadata.") && rest != "blacklist" => rest,
         _ => key,

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use neli_kafka::properties::{Fault, Instead, canonical, validate as validate_property};
+use neli_kafka::properties::{Fault, Instead};
 use neli_kafka::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
 use neli_proto::candidate::Elector;
 use nix::unistd::{AccessFlags, eaccess};
@@ -61,15 +61,10 @@ pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Prop
     warnings.extend(all.iter().filter(|property| property.is_in_quotes()).map(|property| {
         format!("{}: the quotes around the value are part of it; leave them out if they are not meant", property.place)
     }));
-    let mut properties: Vec<(String, String)> = Vec::new();
-    for property in all {
-        validate(&property)?;
-        let key = canonical(&property.key);
-        // The last one of a name counts, and keeps its place.
-        properties.retain(|(earlier, _)| earlier != key);
-        properties.push((key.to_owned(), property.value));
+    let mut properties = Properties::default();
+    for Property { key, value, place, .. } in all {
+        properties.set(&key, &value).map_err(|fault| anyhow!("{place}: {}", why_refused(&fault)))?;
     }
-    let properties = Properties(properties);
     validate_mechanism(&properties)?;
     validate_files(&properties)?;
     Ok(properties)
@@ -159,16 +154,12 @@ fn readable_by_others(file: &Value) -> Option<String> {
     })
 }
 
-fn validate(property: &Property) -> Result<()> {
-    let refuse = |why: &str| Err(anyhow!("{}: {why}", property.place));
-    match validate_property(&property.key, &property.value) {
-        Ok(()) => Ok(()),
-        Err(fault @ Fault::ForTests) => refuse(&format!("{fault}; for a trial say --embedded")),
-        Err(fault @ Fault::NotYours(instead)) => refuse(&format!("{fault}: {}", shown(instead))),
-        Err(fault) => {
-            let feature = if let Fault::NotBuilt { reason, .. } = &fault { not_built(reason) } else { None };
-            refuse(&feature.map_or_else(|| fault.to_string(), Feature::advice))
-        }
+fn why_refused(fault: &Fault) -> String {
+    match fault {
+        Fault::ForTests => format!("{fault}; for a trial say --embedded"),
+        Fault::NotYours(instead) => format!("{fault}: {}", shown(*instead)),
+        Fault::NotBuilt { reason, .. } => not_built(reason).map_or_else(|| fault.to_string(), Feature::advice),
+        Fault::Invalid(_) => fault.to_string(),
     }
 }
 
