@@ -30,7 +30,7 @@ const STACK: usize = 32 * 1024;
 pub(super) fn start(tree: &Tree) -> io::Result<Alarm> {
     let alarm = Alarm::new()?;
     let (due, known) = (alarm.as_fd().try_clone_to_owned()?, tree.known()?);
-    let cgroup = tree.cgroup().cloned();
+    let cgroup = tree.cgroup.clone();
     // What a round needs is in memory after a look, and is locked when all has started.
     let prepare = move || {
         known.for_each_child(|_| ());

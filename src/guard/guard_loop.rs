@@ -334,7 +334,7 @@ impl GuardLoop {
     pub(super) fn prepare_run_cgroup(&mut self) {
         self.runs += 1;
         self.tree.begin_anew();
-        self.run_cgroup = self.tree.cgroup().and_then(|cgroup| cgroup.make_for_run(self.runs).ok());
+        self.run_cgroup = self.tree.cgroup.as_ref().and_then(|cgroup| cgroup.make_for_run(self.runs).ok());
     }
 }
 

@@ -12,7 +12,6 @@ use neli_kafka::clock;
 use neli_proto::guard::{Answer, Order, Orders, Waiting};
 use neli_proto::time::Time;
 use nix::errno::Errno;
-use nix::libc::{SIGCONT, SIGKILL};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{self, Pid};
 
@@ -171,24 +170,6 @@ impl GuardHandle {
         Ok(Some((answer, packet.descriptor)))
     }
 
-    /// Sends SIGKILL to the guard alone.
-    ///
-    /// # Errors
-    ///
-    /// `ESRCH` if it is gone.
-    pub fn kill(&self) -> io::Result<()> {
-        self.signal(SIGKILL)
-    }
-
-    /// Sends SIGCONT to a guard that was stopped.
-    ///
-    /// # Errors
-    ///
-    /// `ESRCH` if it is gone.
-    pub fn cont(&self) -> io::Result<()> {
-        self.signal(SIGCONT)
-    }
-
     /// Whether the guard has a term that it must release if this process dies.
     pub(crate) fn owes_release(&self) -> bool {
         self.backlog.borrow().queue.owes_release()
@@ -221,7 +202,12 @@ impl GuardHandle {
         self.is_dead || is_told || procfs::has_ended(self.pid)
     }
 
-    fn signal(&self, signal: i32) -> io::Result<()> {
+    /// Sends a signal to the guard alone.
+    ///
+    /// # Errors
+    ///
+    /// `ESRCH` if it is gone.
+    pub fn signal(&self, signal: i32) -> io::Result<()> {
         if self.is_dead {
             return Err(Errno::ESRCH.into());
         }
@@ -248,6 +234,8 @@ fn own_environment() -> impl Iterator<Item = (OsString, OsString)> {
 mod tests {
     use std::process::Command;
 
+    use nix::libc::SIGKILL;
+
     use super::*;
 
     fn handle(pid: Pid, channel: Channel) -> GuardHandle {
@@ -272,7 +260,7 @@ mod tests {
         let (channel, _peer) = Channel::pair().unwrap();
         let mut guard = handle(Pid::from_raw(other.id().cast_signed()), channel);
         guard.note_death(None);
-        assert_eq!(guard.kill().unwrap_err().raw_os_error(), Some(Errno::ESRCH as i32));
+        assert_eq!(guard.signal(SIGKILL).unwrap_err().raw_os_error(), Some(Errno::ESRCH as i32));
         assert_eq!(other.try_wait().unwrap(), None);
         other.kill().unwrap();
         other.wait().unwrap();

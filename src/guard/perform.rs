@@ -69,7 +69,7 @@ impl GuardLoop {
                 Action::KillCommand(kind) => self.commands.kill(|running| *running == kind),
                 Action::KillMainGroup => self.job.iter().for_each(|job| job.signal(SIGKILL, Target::Group)),
                 Action::Learn { until } => self.learn(until),
-                Action::RemoveCgroup => self.tree.cgroup().iter().for_each(|cgroup| cgroup.remove()),
+                Action::RemoveCgroup => self.tree.cgroup.iter().for_each(|cgroup| cgroup.remove()),
                 Action::ShowDeadline { term, until } => {
                     if let Some((_, lease)) = self.lease.as_ref().filter(|(of, _)| *of == term) {
                         lease.grant(until);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use neli_kafka::clock;
 use neli_proto::guard::{Answer, Grant, Order};
+use nix::libc::SIGKILL;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd;
 
@@ -34,7 +35,7 @@ pub(crate) fn trial() -> Result<(), String> {
         .map_err(|error| format!("the guard ({PROGRAM}) can't be started: {}", why_not_started(&error)))?;
     let ran = run(&guard);
     if ran.is_err() {
-        let _ = guard.kill();
+        let _ = guard.signal(SIGKILL);
     }
     guard.close();
     // It ends at once: its term is released, or it was killed.

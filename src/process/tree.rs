@@ -36,8 +36,10 @@ pub(crate) use kill::{KnownProcesses, in_rounds};
 #[derive(Debug)]
 pub struct Tree {
     root: Pid,
-    procfs: Procfs,
-    cgroup: Option<Arc<Cgroup>>,
+    /// It shows whether all processes could be looked at for the last list of members.
+    pub(crate) procfs: Procfs,
+    /// The control group in which it is created.
+    pub(crate) cgroup: Option<Arc<Cgroup>>,
     /// What all its processes have inherited, except for the root.
     mark: Option<Mark>,
     known: KnownProcesses,
@@ -85,11 +87,6 @@ impl Tree {
         Ok(KnownProcesses { children: Some(Arc::new(OwnChildren::open()?)), ..self.known.clone() })
     }
 
-    /// The control group in which it is created.
-    pub(crate) const fn cgroup(&self) -> Option<&Arc<Cgroup>> {
-        self.cgroup.as_ref()
-    }
-
     /// The living processes, parents before their children, and the other processes in the control group or with the mark. Processes that
     /// have ended but were not waited for don't count.
     pub(crate) fn members(&self) -> Vec<Pid> {
@@ -115,16 +112,6 @@ impl Tree {
         let included = children.into_iter().filter(|child| !self.known.excluded.contains(&child.pid));
         let seen = included.map(|child| SeenChild { process: child.pid, lives: child.lives }).collect();
         self.procfs.has_seen_all().then_some(seen)
-    }
-
-    /// Whether all processes could be looked at for the last list of members.
-    pub(crate) fn has_seen_all(&self) -> bool {
-        self.procfs.has_seen_all()
-    }
-
-    /// Whether another process traces this one: then a descriptor may not tell of its end.
-    pub(crate) fn is_traced(&self, pid: Pid) -> bool {
-        self.procfs.is_traced(pid)
     }
 
     /// The processes that are found before `end`. [`Procfs::has_seen_all`] shows whether they are all.

@@ -7,6 +7,7 @@ use std::process::Child;
 use neli_kafka::{Host, clock};
 use neli_proto::node;
 use neli_proto::supervisor::Event;
+use nix::libc::SIGCONT;
 use nix::unistd::Pid;
 
 use crate::guard::GuardHandle;
@@ -66,7 +67,7 @@ impl MainLoop {
             }
             if status.stopped_signal().is_some() {
                 // Another process stopped the guard, but the guard must run.
-                self.job_with_guard(*pid).iter().for_each(|job| drop(job.guard.cont()));
+                self.job_with_guard(*pid).iter().for_each(|job| drop(job.guard.signal(SIGCONT)));
             } else {
                 self.earlier_children.retain(|child| child != pid);
                 self.broker.iter_mut().for_each(|broker| drop(broker.started.take_if(|child| pid_of(child) == *pid)));

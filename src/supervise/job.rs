@@ -152,7 +152,7 @@ impl GuardedJob {
             return false;
         }
         // It may have ended already.
-        let _ = self.guard.kill();
+        let _ = self.guard.signal(SIGKILL);
         if !self.kills_guard() {
             self.orphans = Some(self.orphans(Some(self.guard.pid()), lease));
         }
@@ -255,7 +255,7 @@ impl Orphans {
             // While its guard hangs, it is no child of this process.
             let is_alive = !system::tells_end(main.pidfd.as_fd());
             main.kill();
-            if is_alive && !self.tree.is_traced(main.pid) {
+            if is_alive && !self.tree.procfs.is_traced(main.pid) {
                 self.killing.seen_alive(Some(now));
             }
         }
@@ -273,7 +273,7 @@ impl Orphans {
         let members = self.tree.members().into_iter().filter(|pid| Some(*pid) != self.guard);
         let pids = members.filter_map(|pid| u32::try_from(pid.as_raw()).ok()).collect();
         Some(match self.guard {
-            Some(_) => Event::GuardStuck { pids, are_all: self.tree.has_seen_all() },
+            Some(_) => Event::GuardStuck { pids, are_all: self.tree.procfs.has_seen_all() },
             None => Event::OrphansStuck { pids },
         })
     }

@@ -47,14 +47,13 @@ impl MainLoop {
                 (of_roles(&led.collect::<Vec<_>>(), roles.len()), roles.iter().all(|role| role.node.is_leaving()))
             }
         };
-        let current = Some((doing, trouble));
-        if self.notifier.reported != current
-            && let Some((doing, trouble)) = &current
-        {
-            let trouble = trouble.as_ref();
-            let trouble = trouble.map(|(since, what, why)| of_trouble(now.since(*since), what, why, clock::wall_ms()));
+        let current = (doing, trouble);
+        if self.notifier.reported.as_ref() != Some(&current) {
+            let (doing, trouble) = &current;
+            let trouble =
+                trouble.as_ref().map(|(since, what, why)| of_trouble(now.since(*since), what, why, clock::wall_ms()));
             self.notifier.status(&format!("{doing}{}", trouble.unwrap_or_default()));
-            self.notifier.reported = current;
+            self.notifier.reported = Some(current);
         }
         if self.ending.is_some() || is_leaving {
             self.notifier.stopping(now, now + longest_stop(&self.config));

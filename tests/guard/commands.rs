@@ -225,7 +225,7 @@ fn when_the_guard_dies_its_commands_die() {
     let (_, job) = fixture.start(0, far_deadline());
     fixture.send(&check(far_deadline()));
     let command = fixture.pipe.next_process();
-    fixture.handle().kill().unwrap();
+    fixture.handle().signal(SIGKILL).unwrap();
     await_end(&command);
     await_end(&job);
 }

@@ -9,7 +9,7 @@ use neli_kafka::clock;
 use neli_proto::guard::SeenEnd;
 use neli_proto::job::JobStatus;
 use neli_run::guard::{Answer, Order};
-use nix::libc::{SIGKILL, SIGTERM};
+use nix::libc::{SIGCONT, SIGKILL, SIGTERM};
 
 use crate::fixture::{
     ENDED, GuardFixture, KILL_MARGIN, await_readable, far_deadline, grant, has_ended, left_behind, near_deadline,
@@ -291,7 +291,7 @@ fn a_guard_without_a_job_ends_with_its_socket() {
 fn when_the_guard_is_killed_the_main_process_dies_with_it() {
     let fixture = GuardFixture::with(vec!["sleep".into(), "600".into()]);
     let (_, main) = fixture.start(3, far_deadline());
-    fixture.handle().kill().unwrap();
+    fixture.handle().signal(SIGKILL).unwrap();
     await_readable(main.as_fd(), "the end of the job");
     // The job dies with the guard's first thread; the guard's socket is closed with the last.
     await_readable(fixture.handle().as_fd(), "the end of the socket");
@@ -310,7 +310,7 @@ fn a_guard_that_was_stopped_until_after_the_deadline_fences_when_it_continues() 
     // The job outlives the deadline, because it is the supervisor's task to kill a guard that does not answer.
     assert_eq!(fixture.pipe.next_line(), "late");
     fixture.send(&Order::Lease(grant(3, far_deadline())));
-    fixture.handle().cont().unwrap();
+    fixture.handle().signal(SIGCONT).unwrap();
     assert!(receive_fenced(&fixture).overrun(until + KILL_MARGIN).is_some());
 }
 
@@ -324,7 +324,7 @@ fn a_job_outlived_the_lease_if_only_the_second_thread_of_a_stopped_guard_saw_it_
     let hold = Process::find(fixture.handle().pid().as_raw()).unwrap().hold();
     nix::sys::signal::kill(fixture.handle().pid(), nix::sys::signal::SIGSTOP).unwrap();
     harness::wait::until_true("the lease's end", || clock::now() > until + KILL_MARGIN);
-    fixture.handle().cont().unwrap();
+    fixture.handle().signal(SIGCONT).unwrap();
     await_readable(job.as_fd(), "the job's end");
     drop(hold);
     assert!(receive_fenced(&fixture).overrun(until + KILL_MARGIN).is_some());
@@ -353,6 +353,6 @@ fn processes_that_ended_in_time_have_not_outlived_the_lease_however_late_their_e
         alive.is_empty()
     });
     harness::wait::until_true("the lease's end", || clock::now() > until + KILL_MARGIN);
-    fixture.handle().cont().unwrap();
+    fixture.handle().signal(SIGCONT).unwrap();
     assert!(receive_fenced(&fixture).overrun(until + KILL_MARGIN).is_none());
 }

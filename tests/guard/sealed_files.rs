@@ -58,7 +58,7 @@ fn the_configuration_is_sealed_and_in_no_argument() {
         let shown = fs::read(format!("/proc/{}/{part}", guard.pid())).unwrap();
         assert!(!String::from_utf8_lossy(&shown).contains(SECRET), "{part}");
     }
-    guard.kill().unwrap();
+    guard.signal(nix::libc::SIGKILL).unwrap();
     waitpid(guard.pid(), None).unwrap();
 }
 
