@@ -36,7 +36,7 @@ const SAY_WHAT_TO_DO: [&str; 85] = [
     "killing all that is left of the job…",
     "the job's main process has ended and left …",
     "… the health command …",
-    "without root, and without a control group …",
+    "without CAP_KILL, which root has …",
     "the topic of facts was missing …",
     "the outcomes of runs can't be read …",
     "NOTIFY_SOCKET=…: …; the service manager …",

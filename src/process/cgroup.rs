@@ -34,19 +34,29 @@ use nix::unistd::{self, Pid};
 use crate::process::system;
 
 /// The consequence of having no group for the job, unless the job can be [killed without one](kills_without_one).
-pub const WITHOUT_ONE: &str = "without root, and without a control group for the job (systemd: Delegate=yes), a setuid program of the \
-                               job that takes another user's id as its real one (sudo) can't be killed, and would run on after the lease's \
-                               end; a process of the job that enters another PID namespace (nsenter) and changes its limit of file \
-                               locks is not found at all; without either, rule setuid programs out: NoNewPrivileges=yes, in Kubernetes \
-                               allowPrivilegeEscalation: false, elsewhere setpriv --no-new-privs";
+pub const WITHOUT_ONE: &str = "without CAP_KILL, which root has unless its container has dropped it, and without a control group for the job \
+                               (systemd: Delegate=yes), a process of the job that takes another user's id as its real one (sudo, gosu) \
+                               can't be killed, and would run on after the lease's end; a process of the job that enters another PID \
+                               namespace (nsenter) and changes its limit of file locks is not found at all; without either, keep the job \
+                               its user: without CAP_SETUID, and with NoNewPrivileges=yes, in Kubernetes allowPrivilegeEscalation: false, \
+                               elsewhere setpriv --no-new-privs";
 
 /// Why a job without a group can be killed nevertheless: nothing in it has an id that this process may not kill. `None` if that may happen.
 pub fn kills_without_one() -> Option<&'static str> {
-    if unistd::geteuid().is_root() {
-        return Some("as root");
+    // capabilities(7).
+    const CAP_KILL: u32 = 5;
+    const CAP_SETUID: u32 = 7;
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let has = |set: &str, capability: u32| {
+        let set = status.lines().find_map(|line| line.strip_prefix(set))?;
+        Some(u64::from_str_radix(set.trim(), 16).ok()? >> capability & 1 == 1)
+    };
+    if has("CapEff:", CAP_KILL)? {
+        return Some("with CAP_KILL");
     }
     // The kernel gives nobody below this process a setuid program's id.
-    prctl::get_no_new_privs().is_ok_and(|is_set| is_set).then_some("with no_new_privs")
+    let keeps_ids = prctl::get_no_new_privs().is_ok_and(|is_set| is_set) && !has("CapPrm:", CAP_SETUID)?;
+    keeps_ids.then_some("with no_new_privs")
 }
 
 /// The prefix of all our groups' names.

@@ -13,8 +13,9 @@ use harness::kafka::Kafka;
 use harness::rights::Operation::{Create, Describe, DescribeConfigs, Read as Reads, Write as Writes};
 use harness::rights::{Operation, Resource, Rights, Rule};
 use harness::schema::Schema;
-use harness::wait;
+use harness::{not_tested, wait};
 use nix::libc;
+use nix::unistd::Uid;
 use serde_json::Value;
 
 use crate::bad_input::Guarded;
@@ -400,6 +401,30 @@ fn the_control_group_is_found_if_the_status_of_children_is_discarded() {
         ["ok", "warn"].map(|outcome| found.texts("control-group", outcome))
     };
     assert_eq!(groups(&["bash", "-c", r#"trap "" CHLD; exec "$@""#, "bash"]), groups(&[]));
+}
+
+/// Root in a container may lack the right to kill what has dropped root, and may be unable to make a control group. A setuid program is not needed
+/// for that: a job with `CAP_SETUID` takes another id.
+#[test]
+fn a_job_that_root_could_not_kill_is_a_warning() {
+    const READ_ONLY: &str = r#"
+        for mount in $(awk '$3 ~ "^cgroup" { print $2 }' /proc/mounts); do mount -o remount,bind,ro "$mount" || exit; done
+        exec setpriv "$@"
+    "#;
+    if !Uid::effective().is_root() {
+        return not_tested("root without a right is tried as root alone");
+    }
+    let found = |rights: &[&str]| {
+        let unshare = ["unshare", "--mount", "--propagation", "private", "--", "sh", "-c", READ_ONLY, "sh"];
+        let prefix = [&unshare[..], rights, &["--"]].concat();
+        Found::behind(&prefix, &["--brokers", Kafka::shared().address()])
+    };
+    found(&[]).assert_finding("control-group", "ok", &["none for the job; with CAP_KILL"]);
+    for takes_an_id in [&["--bounding-set", "-kill"][..], &["--no-new-privs", "--bounding-set", "-kill"]] {
+        found(takes_an_id).assert_finding("control-group", "warn", &["without CAP_KILL", "Delegate=yes"]);
+    }
+    let keeps_its_id = ["--no-new-privs", "--bounding-set", "-kill,-setuid"];
+    found(&keeps_its_id).assert_finding("control-group", "ok", &["none for the job; with no_new_privs"]);
 }
 
 /// A sandbox that lists the allowed system calls may lack one that a candidate needs at its start. `doctor` names it, and is right.

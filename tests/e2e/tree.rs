@@ -46,9 +46,9 @@ fn climbing_candidate(election: &TestElection) -> Candidate {
     election.candidate().lease("3s").option("--stop-timeout", "200ms").job(job)
 }
 
-/// Whether one of the warnings is about setuid programs.
+/// Whether one of the warnings is about processes that can't be killed.
 fn warns(warnings: &[harness::candidate::Event]) -> bool {
-    warnings.iter().any(|warning| warning.text("message").contains("setuid"))
+    warnings.iter().any(|warning| warning.text("message").contains("CAP_KILL"))
 }
 
 /// A process that can't be killed is named, and no term is released while it lives. The lease runs out by itself.

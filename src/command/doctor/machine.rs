@@ -307,8 +307,8 @@ mod tests {
         assert!(text.starts_with("WARN  pidfd  no descriptors of processes ("), "{text}");
         let text = page_of(|findings| group(false, None, findings));
         assert!(text.starts_with("WARN  control-group  ") && text.contains("Delegate=yes"), "{text}");
-        let as_root = page_of(|findings| group(false, Some("as root"), findings));
-        assert!(as_root.starts_with("ok    control-group  none for the job; as root"), "{as_root}");
+        let with_right = page_of(|findings| group(false, Some("with CAP_KILL"), findings));
+        assert!(with_right.starts_with("ok    control-group  none for the job; with CAP_KILL"), "{with_right}");
     }
 
     #[test]
