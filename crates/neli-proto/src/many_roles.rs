@@ -156,9 +156,11 @@ impl ManyRoles {
             return None;
         }
         let hello = Hello::parse(value).filter(|_| self.introduction.hello.partitions.is_some())?;
-        if self.is_read_again(offset) {
+        // A new reader reads old hellos again, whose writers may have gone since.
+        if self.last_hello >= Some(offset) {
             return None;
         }
+        self.last_hello = Some(offset);
         let Self { introduction, spread, .. } = self;
         let whose = introduction.received(now, offset, &hello);
         let (own, theirs) = (introduction.mapping(), hello.mapping());
@@ -245,13 +247,5 @@ impl ManyRoles {
         } else if matches!(event, candidate::Event::TopicJudged { .. }) {
             self.topic_judged(now, role);
         }
-    }
-
-    /// Notes that a hello was read. Returns whether it was read before: a new reader reads old hellos again, whose writers may have gone
-    /// since.
-    fn is_read_again(&mut self, offset: Offset) -> bool {
-        let was_read = self.last_hello.is_some_and(|last| offset <= last);
-        self.last_hello = self.last_hello.max(Some(offset));
-        was_read
     }
 }

@@ -20,8 +20,8 @@ use crate::record::{MemberId, Why};
 use crate::role_set::RoleSet;
 use crate::time::Time;
 use crate::timings::{Elector, TAKEN_WITHIN};
-use hand_over::{LastDelay, Role};
-use members::Members;
+use hand_over::Role;
+use members::{Member, Members};
 
 pub use crate::action::RolesAction as Action;
 pub use crate::timings::PATIENCE;
@@ -100,14 +100,12 @@ pub struct Spread {
     candidates: Vec<MemberId>,
     /// The role that is being handed over now, and to whom.
     pending: Option<(usize, MemberId)>,
-    /// The candidate that is to have a role next.
-    chosen: Option<MemberId>,
+    /// The candidate that is to have a role next, and since when. It must give a sign of life before a job is stopped for it.
+    chosen: Option<(MemberId, Time)>,
     /// No role is handed over before this time.
     not_before: Time,
     /// When a role last changed its holder.
     changed_at: Time,
-    /// How many roles this process has taken so far.
-    taken: u64,
     /// The time of the last input.
     now: Time,
     is_planned: bool,
@@ -167,20 +165,17 @@ impl Spread {
 
     /// Handles another candidate's hello, from any role.
     pub fn hello_received(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
-        self.members.known(member).hello_received(now, max_roles);
-        self.changed(now);
+        self.news_of(now, member).hello_received(now, max_roles);
     }
 
     /// Notes the `--priority` of another candidate. Of the candidates that can have a vacant role, one of the highest priority is to have it.
     pub(crate) fn note_priority(&mut self, now: Time, member: &MemberId, priority: u16) {
-        self.members.known(member).priority = priority;
-        self.changed(now);
+        self.news_of(now, member).priority = priority;
     }
 
     /// Notes for how many roles another candidate stands that this process does not have, as in a rolling restart that adds roles.
     pub fn note_other_roles(&mut self, now: Time, member: &MemberId, count: u32) {
-        self.members.known(member).other_roles = count;
-        self.changed(now);
+        self.news_of(now, member).other_roles = count;
     }
 
     /// Handles that another candidate does not stand for these roles, or no longer, according to its hello. This is final.
@@ -196,8 +191,7 @@ impl Spread {
     /// interval.
     pub fn received_earlier(&mut self, now: Time, member: &MemberId, max_roles: Option<u32>) {
         let age = HELLO_HOLDS.saturating_sub(HELLO_INTERVAL + LATE_HELLO);
-        self.members.known(member).received_earlier(now, age, max_roles);
-        self.changed(now);
+        self.news_of(now, member).received_earlier(now, age, max_roles);
     }
 
     /// Notes the name in another candidate's hello. A process that died shortly after its start again and again has the same name each time.
@@ -217,8 +211,7 @@ impl Spread {
     /// Notes that a process asked another candidate for a hello.
     pub fn asked(&mut self, now: Time, member: &MemberId) {
         if *member != self.member {
-            self.members.known(member).asked(now);
-            self.changed(now);
+            self.news_of(now, member).asked(now);
         }
     }
 
@@ -260,20 +253,22 @@ impl Spread {
     pub fn observe(&mut self, now: Time, number: usize, holding: Holding) {
         let Some(role) = self.roles.get_mut(number).filter(|role| role.holding != holding) else { return };
         let silent = role.becomes(now, holding);
-        if role.holding == Holding::Leading {
-            self.taken += 1;
-            role.taken = self.taken;
-        }
         if let Some(silent) = silent.filter(|silent| *silent != self.member) {
             self.members.went_silent(now, &silent);
         }
-        self.hand_over_seen(now, number);
         self.changed_at = now;
         self.changed(now);
+        self.look_at_pending(Some(number));
     }
 
     fn changed(&mut self, now: Time) {
         self.now = now;
         self.is_planned = false;
+    }
+
+    /// The candidate with this id, of which there is news.
+    fn news_of(&mut self, now: Time, id: &MemberId) -> &mut Member {
+        self.changed(now);
+        self.members.known(id)
     }
 }

@@ -16,7 +16,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnswerUnawaited",
         breaks: "Spread: a job is stopped for a candidate that may have died since its last hello",
-        edits: &[edit("‹self.has_shown_itself(chosen)› && others", "(self.has_shown_itself(chosen) || true)")],
+        edits: &[edit("if ‹self.has_shown_itself(&to)› {", "(self.has_shown_itself(&to) || true)")],
         noticed_by: &[Node(
             "hellos_of_many::a_role_is_handed_over_only_when_the_one_that_is_to_have_it_has_answered",
             "stops a job for a candidate that has not answered",

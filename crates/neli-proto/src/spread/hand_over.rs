@@ -33,42 +33,25 @@ impl Spread {
         }
         let Some((role, to)) = self.beyond_share(candidates) else {
             self.chosen = None;
-            self.members.want_none();
             return;
         };
-        if self.have_shown_themselves(candidates, &to) {
-            self.chosen = None;
+        if self.has_shown_itself(&to) {
             self.actions.push_back(Action::HandOver { role, to: to.clone() });
-            self.pending = Some((role, to));
+            (self.chosen, self.pending) = (None, Some((role, to)));
         }
     }
 
-    /// Whether the chosen candidate has given a sign of life since it was chosen. It is chosen for good when each other one that is to have a
-    /// role has given one as well: if that one has gone, the shares are others. Those that have given none are asked for one.
-    fn have_shown_themselves(&mut self, candidates: &Candidates, chosen: &MemberId) -> bool {
-        let mut others = true;
-        for ((id, share), held) in candidates.ids.iter().zip(candidates.shares()).zip(&candidates.loads.held) {
-            if *id == self.member || *held >= share {
-                self.members.known(id).wanted_since = None;
-            } else if id != chosen {
-                others &= self.has_shown_itself(id);
-            }
-        }
-        if others && self.chosen.as_ref() != Some(chosen) {
-            self.members.known(chosen).wanted_since = None;
-            self.chosen = Some(chosen.clone());
-        }
-        self.has_shown_itself(chosen) && others
-    }
-
-    /// Whether a candidate has given a sign of life since it is to have a role. If not, it is asked for one.
-    fn has_shown_itself(&mut self, id: &MemberId) -> bool {
+    /// Whether the candidate that is to have a role has given a sign of life since it was chosen. If not, it is asked for one: no job is stopped
+    /// for one that has died.
+    fn has_shown_itself(&mut self, chosen: &MemberId) -> bool {
         let now = self.now;
-        let member = self.members.known(id);
-        let has = member.has_shown_itself(now);
+        let (id, since) = self.chosen.take_if(|(id, _)| id == chosen).unwrap_or_else(|| (chosen.clone(), now));
+        let member = self.members.known(&id);
+        let has = member.heard >= Some(since);
         if !has && member.asked(now) {
             self.questions.push_back(id.clone());
         }
+        self.chosen = Some((id, since));
         has
     }
 
@@ -98,42 +81,27 @@ impl Spread {
     fn last_taken_for(&self, to: &MemberId) -> Option<usize> {
         let led = self.roles.iter().enumerate().filter(|(_, role)| role.holding == Holding::Leading);
         let led = led.filter(|(_, role)| !role.left_by.contains(to));
-        let key = |role: &Role| (role.last_other.as_ref() != Some(to), role.assignment != Assignment::Own, role.taken);
+        let key = |role: &Role| (role.last_other.as_ref() != Some(to), role.assignment != Assignment::Own, role.since);
         led.max_by_key(|(_, role)| key(role)).map(|(role, _)| role)
     }
 
-    /// Handles a change of a role's holder: it may be the role that was being handed over.
-    pub(super) fn hand_over_seen(&mut self, now: Time, number: usize) {
-        let role = &self.roles[number];
-        let is_over = matches!(role.holding, Holding::Done | Holding::Held { .. } | Holding::Leading);
-        let Some((_, to)) = self.pending.take_if(|(role, _)| is_over && *role == number) else { return };
-        // If this process leads it again, no other candidate has taken it.
-        let is_taken = role.leader() == Some(&to);
-        if role.holding != Holding::Done {
-            self.hand_over_ended(now, &to, is_taken);
-        }
-    }
-
-    /// Stops the wait for a role that was handed over and that no candidate has taken for a long time.
-    pub(super) fn give_up_pending(&mut self) {
+    /// Notes whether the candidate took the role that was handed over to it, once that is known. If this process leads it again, or it is vacant for
+    /// a long time, the candidate did not. `changed`: the role whose holder has just changed.
+    pub(super) fn look_at_pending(&mut self, changed: Option<usize>) {
         let now = self.now;
-        let is_over = |(role, _): &mut (usize, MemberId)| {
-            let role = &self.roles[*role];
-            matches!(role.holding, Holding::Vacant { .. }) && now.since(role.since) >= VACANCY_COUNTS
+        let is_over = |number: usize| match self.roles[number].holding {
+            Holding::Done | Holding::Held { .. } => true,
+            // It still leads a role that it has not begun to hand over.
+            Holding::Leading => changed == Some(number),
+            Holding::Vacant { .. } => !self.roles[number].counts(now),
+            Holding::Claiming | Holding::Ending | Holding::Unknown => false,
         };
-        if let Some((_, to)) = self.pending.take_if(is_over) {
-            self.hand_over_ended(now, &to, false);
-        }
-    }
-
-    /// Notes whether the candidate took the role that was handed over to it.
-    fn hand_over_ended(&mut self, now: Time, to: &MemberId, is_taken: bool) {
-        if let Some(member) = self.members.all.get_mut(to) {
-            if is_taken {
-                member.not_taken = 0;
-            } else {
-                member.took_nothing(now);
-            }
+        let Some((role, to)) = self.pending.take_if(|(role, _)| is_over(*role)) else { return };
+        let role = &self.roles[role];
+        match self.members.all.get_mut(&to) {
+            Some(member) if role.leader() == Some(&to) => member.not_taken = 0,
+            Some(member) if role.holding != Holding::Done => member.took_nothing(now),
+            Some(_) | None => {}
         }
     }
 }
@@ -147,7 +115,7 @@ const MOST_THAT_LEFT: usize = 100;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Role {
     pub(super) holding: Holding,
-    /// Since when `holding` has had this value.
+    /// Since when `holding` has had this value; of a role that is led, when this process took it.
     pub(super) since: Time,
     /// The last leader, if it ended without a release.
     pub(super) unreleased: Option<MemberId>,
@@ -160,19 +128,10 @@ pub(super) struct Role {
     /// The candidates that do not stand for the role: their lists of roles lack it, their jobs for it have ended, or failed too often, or its
     /// election was ended. The last ones; the others have gone long ago.
     pub(super) left_by: Vec<MemberId>,
-    /// The value of the process's counter `taken` when this process took the role.
-    pub(super) taken: u64,
     pub(super) assignment: Assignment,
-    /// The claim delay of the last action.
-    pub(super) last_delay: LastDelay,
-}
-
-/// The claim delay of the last action for a role.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum LastDelay {
-    #[default]
-    Nothing,
-    Extra(Option<Duration>),
+    /// The claim delay of the last action, if there was one.
+    pub(super) delay: Option<Duration>,
+    pub(super) is_told: bool,
 }
 
 impl Role {

@@ -45,9 +45,7 @@ pub(super) struct Member {
     /// When its last hello was read; `None` if it is only known by its lead.
     received: Option<Time>,
     /// When a record was last read that shows that it is alive.
-    heard: Option<Time>,
-    /// Since when it is to have a role. It must give a sign of life before a job is stopped for it.
-    pub(super) wanted_since: Option<Time>,
+    pub(super) heard: Option<Time>,
     /// When it was asked for a sign of life; `None` once one was read.
     asked: Option<Time>,
     was_asked_again: bool,
@@ -124,12 +122,6 @@ impl Member {
     pub(super) fn heard(&mut self, now: Time) -> bool {
         self.heard = Some(now);
         self.asked.take().is_some() | core::mem::take(&mut self.is_unresponsive)
-    }
-
-    /// Whether it has given a sign of life since it is to have a role.
-    pub(super) fn has_shown_itself(&mut self, now: Time) -> bool {
-        let since = *self.wanted_since.get_or_insert(now);
-        self.heard.is_some_and(|at| at >= since)
     }
 
     /// Notes that it is asked for a sign of life, unless it was just asked. Returns whether it is.
@@ -223,11 +215,6 @@ impl Members {
     /// The candidate with this id, which is added if it is unknown.
     pub(super) fn known(&mut self, id: &MemberId) -> &mut Member {
         self.all.entry(id.clone()).or_default()
-    }
-
-    /// Notes that none of them is to have a role of this process.
-    pub(super) fn want_none(&mut self) {
-        self.all.values_mut().for_each(|member| member.wanted_since = None);
     }
 
     /// Notes the name of a candidate whose hello was just written.

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Action, DELAY_PER_ROLE, Holding, LastDelay, PATIENCE, ROLES_COUNTED, Role, Spread};
+use super::{Action, DELAY_PER_ROLE, Holding, PATIENCE, ROLES_COUNTED, Role, Spread};
 use crate::precedence::Assignment;
 use crate::record::MemberId;
 use crate::time::Time;
@@ -55,7 +55,7 @@ impl Spread {
         let now = self.now;
         self.take_back_delays();
         // A candidate that did not take its role in time gets no role in this plan either.
-        self.give_up_pending();
+        self.look_at_pending(None);
         self.members.note_unresponsive(now);
         let mut candidates = self.count_candidates(now);
         if candidates.ids != self.candidates {
@@ -74,7 +74,7 @@ impl Spread {
         let roles = &mut self.roles;
         self.actions.retain(|action| {
             let Action::Delay { role, .. } = action else { return true };
-            roles[*role].last_delay = LastDelay::Nothing;
+            roles[*role].is_told = false;
             false
         });
     }
@@ -213,13 +213,11 @@ impl Spread {
         let has_room = max_roles.is_none_or(|most| usize::try_from(most).is_ok_and(|most| own_held < most));
         let patience = PATIENCE + candidates.own_delay();
         for (number, role) in self.roles.iter_mut().enumerate() {
-            if role.holding == Holding::Done || role.last_delay != LastDelay::Nothing && role.holding.is_own() {
-                continue;
-            }
             let is_own = role.successor.as_ref() == Some(&self.member);
             let extra = has_room.then_some(if is_own { Duration::ZERO } else { patience });
-            if role.last_delay != LastDelay::Extra(extra) {
-                role.last_delay = LastDelay::Extra(extra);
+            let is_told = role.is_told && (role.delay == extra || role.holding.is_own());
+            if !is_told && role.holding != Holding::Done {
+                (role.delay, role.is_told) = (extra, true);
                 self.actions.push_back(Action::Delay { role: number, extra });
             }
         }
@@ -259,20 +257,17 @@ impl Loads {
 
     /// The largest number that every candidate can get, each up to its limit.
     fn level(&self, total: u32) -> u32 {
-        let fits = |each: u32| {
-            let sum = self.most.iter().map(|most| u64::from(each.min(*most))).sum::<u64>();
-            sum <= u64::from(total)
-        };
-        let (mut fitting, mut beyond) = (0, total.saturating_add(1));
-        while beyond - fitting > 1 {
-            let middle = fitting + (beyond - fitting) / 2;
-            if fits(middle) {
-                fitting = middle;
-            } else {
-                beyond = middle;
+        let mut limits = self.most.clone();
+        limits.sort_unstable();
+        let (mut rest, count) = (total, u32::try_from(limits.len()).unwrap_or(u32::MAX));
+        // What those with the lowest limits can't take is for the others.
+        for (limit, count) in limits.into_iter().zip((1..=count).rev()) {
+            if limit > rest / count {
+                return rest / count;
             }
+            rest -= limit;
         }
-        fitting
+        total
     }
 
     /// The candidate that should have `role`, one of the highest priority. Among those below their share the role's number decides, so that

@@ -117,6 +117,12 @@ fn one_role_at_a_time_is_handed_over() {
     let mut spread = leads_all(&settings(4));
     assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), [(3, "m2".into())]);
     let later = START + Duration::from_secs(60);
+    spread.observe(later, 3, Holding::Leading);
+    assert_eq!(
+        handed_over(&mut spread, later, Duration::ZERO),
+        [],
+        "its candidate does not know yet that it stands down"
+    );
     spread.observe(later, 3, Holding::Ending);
     assert_eq!(handed_over(&mut spread, later, Duration::from_secs(9)), [], "its job takes long to stop");
     spread.observe(later, 3, Holding::Vacant { successor: Some("m2".into()) });
