@@ -301,7 +301,7 @@ impl<R: HasNode> Nodes<R> {
         } else if let SessionEvent::Group { refusal: None } = event {
             troubles.group.end(now);
         } else if let SessionEvent::HelloDelivered = event {
-            troubles.refused_appends.end();
+            troubles.refused_appends.pause();
         } else if let SessionEvent::Outage { error: Some(error) } = event {
             troubles.outage.begin(now, error.clone());
         } else if let SessionEvent::Outage { error: None } = event {
@@ -321,7 +321,7 @@ impl<R: HasNode> Nodes<R> {
                 many.listens(now, role, end, partitions.unsigned_abs());
             }
         } else if let candidate::Event::Delivered { .. } = event {
-            self.troubles.refused_appends.end();
+            self.troubles.refused_appends.pause();
         }
         let node = self.roles[role].node_mut();
         match &mut self.many {
