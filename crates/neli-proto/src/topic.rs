@@ -3,7 +3,6 @@
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::error::Error;
 use core::time::Duration;
 use core::{fmt, iter};
 
@@ -103,12 +102,12 @@ pub struct Judgement {
     pub risks: Vec<Risk>,
 }
 
-/// Judges the topic, each setting independently. A refusal contains the setting, its value and the right value.
+/// Judges the topic, each setting independently.
 ///
 /// # Errors
 ///
-/// The log may lose records that a lease depends on.
-pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement, RefusedSetting> {
+/// The log may lose records that a lease depends on: the setting, its value and the right value.
+pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement, Risk> {
     let settings = facts.settings.as_ref().ok();
     if let Some(refusal) = settings.and_then(|settings| refusals(settings).into_iter().next()) {
         return Err(refusal);
@@ -118,23 +117,20 @@ pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement
     Ok(Judgement { cut_is_harmless, gaps_are_markers, risks: risks(facts, place) })
 }
 
-/// The settings for which a topic is refused, each with its value and the right value.
-pub fn refusals(settings: &TopicSettings) -> Vec<RefusedSetting> {
+/// The risks for which a topic is refused.
+pub fn refusals(settings: &TopicSettings) -> Vec<Risk> {
     let least = whole_millis(LEAST_RETENTION);
     let policy = settings.cleanup_policy.as_ref().filter(|policy| *policy != "delete");
     let retention = settings.retention_ms.filter(|retention| *retention != -1 && *retention < least);
-    let policy = policy.map(|policy| RefusedSetting {
-        name: "cleanup.policy",
-        text: format!("cleanup.policy={policy}: must be delete"),
-    });
-    let retention = retention.map(|retention| RefusedSetting {
-        name: "retention.ms",
-        text: format!("retention.ms={retention}: must be -1 or at least {least}"),
+    let policy =
+        policy.map(|policy| Risk::of_setting("cleanup.policy", format!("cleanup.policy={policy}: must be delete")));
+    let retention = retention.map(|retention| {
+        Risk::of_setting("retention.ms", format!("retention.ms={retention}: must be -1 or at least {least}"))
     });
     policy.into_iter().chain(retention).collect()
 }
 
-/// The risks that apply to a topic.
+/// The other risks that apply to a topic.
 pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
     let settings = match &facts.settings {
         Ok(settings) => settings,
@@ -176,7 +172,7 @@ pub fn judge_topic_of_facts(
     facts: &TopicFacts,
     (retention, window): (Duration, Option<Duration>),
     place: JudgedPartition<'_>,
-) -> Result<Vec<Risk>, RefusedSetting> {
+) -> Result<Vec<Risk>, Risk> {
     let settings = match &facts.settings {
         Ok(settings) => settings,
         Err(reason) => return Ok(unread(facts, reason, place)),
@@ -184,7 +180,7 @@ pub fn judge_topic_of_facts(
     let policy = settings.cleanup_policy.as_deref();
     if let Some(policy) = policy.filter(|policy| !policy.split(',').any(|part| part.trim() == "compact")) {
         let text = format!("cleanup.policy={policy}: must be compact or compact,delete");
-        return Err(RefusedSetting { name: "cleanup.policy", text });
+        return Err(Risk::of_setting("cleanup.policy", text));
     }
     let wanted = whole_millis(retention);
     let forgets = policy.is_some_and(|policy| policy.contains("delete"));
@@ -287,26 +283,9 @@ fn more_replicas(layout: &Layout, place: JudgedPartition<'_>) -> String {
     )
 }
 
-// ---- why a topic is refused, and the risks of one that is not -------------------------------------------------------
+// ---- why a topic may lose records -----------------------------------------------------------------------------------
 
-/// A setting for which a topic is refused.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RefusedSetting {
-    /// Kafka's name of the setting.
-    pub name: &'static str,
-    /// Its value and the right value.
-    text: String,
-}
-
-impl fmt::Display for RefusedSetting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
-    }
-}
-
-impl Error for RefusedSetting {}
-
-/// A property of a topic that may lose records.
+/// A property of a topic that may lose records. For some a topic is [refused](refusals).
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Risk {
     /// The setting to alter, under Kafka's name for it.

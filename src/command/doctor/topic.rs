@@ -151,7 +151,7 @@ impl Look<'_> {
         };
         let planned = self.planned();
         for refusal in &refusals {
-            findings.fail("settings", about(name, refusal), self.set_right(&planned, refusal.name));
+            findings.fail("settings", about(name, refusal), self.fix(&planned, refusal));
         }
         for risk in &risks {
             findings.warn("settings", about(name, risk), self.fix(&planned, risk));
@@ -161,7 +161,7 @@ impl Look<'_> {
         }
     }
 
-    /// The command that removes this risk.
+    /// The command that removes this risk, also of one for which the topic is refused.
     fn fix(&self, planned: &NewTopic<'_>, risk: &Risk) -> Option<String> {
         if risk.command.is_some() {
             return risk.command.clone();
@@ -169,12 +169,8 @@ impl Look<'_> {
         if risk.is_unread {
             return Some(self.fixes.allow(&["DescribeConfigs"], ("--topic", planned.name)));
         }
-        self.set_right(planned, risk.setting?)
-    }
-
-    /// The command that gives this setting the value that a new topic would have.
-    fn set_right(&self, planned: &NewTopic<'_>, setting: &str) -> Option<String> {
-        let (_, right) = planned.settings.iter().find(|(name, _)| *name == setting)?;
+        // A new topic would have the right value.
+        let (setting, right) = planned.settings.iter().find(|(name, _)| Some(*name) == risk.setting)?;
         Some(self.fixes.configure(planned.name, setting, right))
     }
 }

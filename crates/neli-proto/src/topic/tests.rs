@@ -20,7 +20,7 @@ fn layout(brokers: i32, replicas: i32) -> Layout {
     Layout { leader: 1, replicas: (1..=replicas).collect(), brokers: (1..=brokers).collect() }
 }
 
-fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) -> Result<Judgement, RefusedSetting> {
+fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) -> Result<Judgement, Risk> {
     let mut settings = settings();
     change(&mut settings);
     judge(&TopicFacts { layout: layout(brokers, replicas), settings: Ok(settings) }, PLACE)
@@ -50,7 +50,7 @@ fn a_log_that_does_not_keep_its_records_is_refused() {
         (|s| s.retention_ms = Some(599_999), "retention.ms=599999: must be -1 or at least 600000"),
     ] {
         let refusal = judged(1, 1, change).unwrap_err();
-        let (name, refusal) = (refusal.name, refusal.to_string());
+        let (name, refusal) = (refusal.setting.unwrap(), refusal.to_string());
         assert!(refusal.starts_with(said) && refusal.starts_with(&format!("{name}=")), "{name}: {refusal}");
     }
     let both = TopicSettings { cleanup_policy: Some("compact".into()), retention_ms: Some(1), ..settings() };
