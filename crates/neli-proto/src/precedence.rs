@@ -56,18 +56,11 @@ pub enum Assignment {
     Unknown,
 }
 
-/// The successor that the last leader named when it handed its role over.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(crate) enum NamedSuccessor {
-    /// Another candidate.
-    Other,
-    /// This candidate.
-    Own,
-}
-
 /// Decides which candidate claims a vacancy first, as far as this member knows the others.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Precedence {
+    /// This candidate.
+    pub(crate) member: MemberId,
     elector: Elector,
     /// What a candidate whose last runs failed adds to every claim delay.
     pub(crate) back_off: Duration,
@@ -75,8 +68,8 @@ pub struct Precedence {
     spread_delay: Option<Duration>,
     /// Whether the spread has let it claim before.
     has_spread: bool,
-    /// The successor that the last leader named, if any.
-    pub(crate) successor: Option<NamedSuccessor>,
+    /// The successor that the last leader named, by its release or an operator by a request, until a candidate has claimed.
+    pub(crate) successor: Option<MemberId>,
     /// `--priority`.
     pub(crate) priority: u16,
     /// The last one; [`set_assignment`](Precedence::set_assignment) changes it.
@@ -132,17 +125,14 @@ impl Precedence {
 
     /// Whether the last leader named this candidate, and no other has led since.
     pub(crate) fn is_named_successor(&self) -> bool {
-        self.successor == Some(NamedSuccessor::Own)
+        self.successor.as_ref() == Some(&self.member)
     }
 
     /// The part that the spread adds to the claim delay: at least the patience if the last leader named another candidate, even before the spread
     /// has reported it, and also without roles.
     fn spread_delay(&self) -> Option<Duration> {
-        let delay = self.spread_delay?;
-        Some(match self.successor {
-            None | Some(NamedSuccessor::Own) => delay,
-            Some(NamedSuccessor::Other) => delay.max(PATIENCE),
-        })
+        let is_anothers = self.successor.is_some() && !self.is_named_successor();
+        self.spread_delay.map(|delay| if is_anothers { delay.max(PATIENCE) } else { delay })
     }
 
     /// Handles a change of the group's assignment. It replaces the prediction.

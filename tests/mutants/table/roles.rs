@@ -61,15 +61,15 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "SuccessorIgnored",
         breaks: "Spread: a candidate that reads that a release names another one claims as soon as if it named none",
-        edits: &[edit("Some(NamedSuccessor::Other) => ‹delay.max(PATIENCE)›,", "delay")],
+        edits: &[edit("if is_anothers { ‹delay.max(PATIENCE)› }", "delay")],
         noticed_by: &[Scenarios],
     },
     Mutant {
         name: "SuccessorOfOverlap",
         breaks: "resign --to: with --overlap the others do not wait for the named candidate, because no release names it before the claim",
         edits: &[edit(
-            "Some(Body::Request { successor: Some(successor), .. }) => ‹Some(successor)›,",
-            "Some(successor).filter(|_| false)",
+            "Some(Body::Request { successor: Some(successor), .. }) => ‹Some(successor.clone())›,",
+            "Some(successor.clone()).filter(|_| false)",
         )],
         noticed_by: &[Scenarios],
     },

@@ -57,8 +57,6 @@ pub(super) struct Election {
     pub(super) next_claim: NextClaim,
     /// The successor for which it stands down; the release contains it.
     pub(super) successor: Option<MemberId>,
-    /// The term released last, and the successor that its release names.
-    pub(super) released_for: Option<(Offset, MemberId)>,
     /// `--wait`, until the first lead.
     pub(super) wait_until: Option<Time>,
     pub(super) started: Time,
@@ -80,7 +78,7 @@ impl Election {
         let mut listener = Listener::asking(now, first_span);
         listener.overlaps = timings.overlap.is_some();
         let mut precedence = Precedence::new(timings.elector());
-        precedence.priority = hello.priority;
+        (precedence.member, precedence.priority) = (hello.member.clone(), hello.priority);
         Self {
             precedence,
             hello,
@@ -100,7 +98,6 @@ impl Election {
             group: Membership::default(),
             next_claim: NextClaim::default(),
             successor: None,
-            released_for: None,
             wait_until: wait.map(|wait| started + wait),
             started,
             next_hello: None,
@@ -246,6 +243,7 @@ impl Election {
         self.topic = self.topic.after_cut(now);
         self.shown.last_term = LastTerm::default();
         self.precedence.set_leader(None);
+        self.precedence.successor = None;
         self.listener.history_cut(now);
         // Terms may start from 0 again.
         self.highest_term = -1;

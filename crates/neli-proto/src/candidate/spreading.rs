@@ -10,7 +10,7 @@ use crate::hello::Hello;
 use crate::journal::{Term, Verdict, View};
 use crate::mapping::Mapping;
 use crate::note::{Note, Refusal};
-use crate::precedence::{ANSWERS, NamedSuccessor};
+use crate::precedence::ANSWERS;
 use crate::record::{Body, MemberId, Offset, Record, Why};
 use crate::spread::Holding;
 use crate::time::Time;
@@ -63,29 +63,19 @@ impl Election {
             View::Led(Term { member: Some(by), .. }) if *by == self.hello.member => Holding::Ending,
             View::Led(Term { member: Some(by), .. }) => Holding::Held { by: by.clone() },
             View::Led(_) | View::Undecided(_) => Holding::Unknown,
-            View::NeverLed => Holding::Vacant { successor: None },
-            View::Released { term, .. } => {
-                let successor = self.released_for.as_ref().filter(|(released, _)| released == term);
-                Holding::Vacant { successor: successor.map(|(_, successor)| successor.clone()) }
-            }
+            View::NeverLed | View::Released { .. } => Holding::Vacant { successor: self.precedence.successor.clone() },
         }
     }
 
     /// Notes the successor that a release names, until a candidate has claimed. A request to resign names it before: with `--overlap` the claim
     /// comes before the release.
     pub(super) fn note_successor(&mut self, record: Option<&Record>, verdict: Verdict) {
-        let named = match record.map(|record| &record.body).filter(|_| verdict == Verdict::Effective) {
-            Some(Body::Release { term, successor, .. }) => {
-                self.released_for = successor.clone().map(|successor| (*term, successor));
-                successor.as_ref()
-            }
-            Some(Body::Request { successor: Some(successor), .. }) => Some(successor),
+        self.precedence.successor = match record.map(|record| &record.body).filter(|_| verdict == Verdict::Effective) {
+            Some(Body::Release { successor, .. }) => successor.clone(),
+            Some(Body::Request { successor: Some(successor), .. }) => Some(successor.clone()),
             Some(Body::Claim { .. }) => None,
             Some(Body::Beat { .. } | Body::Request { .. }) | None => return,
         };
-        let is_own = |named: &MemberId| *named == self.hello.member;
-        let successor = named.map(|id| if is_own(id) { NamedSuccessor::Own } else { NamedSuccessor::Other });
-        self.precedence.successor = successor;
     }
 }
 

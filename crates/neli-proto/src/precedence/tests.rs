@@ -32,7 +32,7 @@ fn the_successor_that_a_release_names_waits_for_no_assignment() {
         let mut precedence = Precedence::new(Elector::Group(patience));
         precedence.received(NOW, hello(1));
         precedence.set_assignment(Assignment::Elsewhere);
-        precedence.successor = Some(NamedSuccessor::Own);
+        precedence.successor = Some(precedence.member.clone());
         let at_once = Delay { fixed: Duration::ZERO, random: Duration::ZERO };
         assert_eq!(precedence.delay(NOW, Predecessor::Gone), Some(at_once));
     }
@@ -64,10 +64,10 @@ fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
     let mut precedence = Precedence::new(Elector::Log);
     precedence.spread_delay = Some(Duration::from_millis(500));
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::from_millis(500));
-    precedence.successor = Some(NamedSuccessor::Own);
+    precedence.successor = Some(precedence.member.clone());
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, Duration::ZERO, "it was named");
     precedence.spread_delay = Some(Duration::ZERO);
-    precedence.successor = Some(NamedSuccessor::Other);
+    precedence.successor = Some("another".into());
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().fixed, PATIENCE);
     precedence.spread_delay = None;
     assert_eq!(precedence.delay(NOW, Predecessor::Died), None);
