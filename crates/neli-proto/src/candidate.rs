@@ -118,7 +118,6 @@ impl Candidate {
             Event::ReachedEnd { next } => self.election.listener.reached(now, next),
             Event::Read { offset, record, written_ms } => self.read(now, offset, record.as_ref(), written_ms),
             Event::Passed { first, last } => self.read_others(now, first, last, None),
-            Event::ReadHello { offset, hello } if hello.roles.is_some() => self.read_process_hello(now, offset, &hello),
             Event::ReadHello { offset, hello } => self.read_others(now, offset, offset, Some(*hello)),
             Event::Revoked => self.revoked(now),
             Event::AssignmentChanged(assignment) => self.election.stand(assignment),

@@ -64,8 +64,6 @@ pub(crate) struct Introduction {
     answered_by: Option<Time>,
     /// Candidates that map a role to another partition, and may have gone.
     doubted: BTreeMap<MemberId, Differs>,
-    /// Candidates without `--roles` whose hellos were in the log when this process began to read. One of them that is heard again was there first.
-    of_one_role_before: BTreeSet<MemberId>,
     /// By when the jobs of such candidates that have died since the reading began are gone.
     dead_until: Option<Time>,
     /// How the last candidate that stood before this process began to read had a role in another partition.
@@ -159,10 +157,7 @@ impl Introduction {
         let name = hello.name.as_deref().unwrap_or("a candidate without a name");
         let (own, theirs) = (self.mapping(), hello.mapping());
         match own.refusal(&theirs, name).filter(|_| !hello.leaves) {
-            None => {
-                self.doubted.remove(&hello.member);
-                self.of_one_role_before.remove(&hello.member);
-            }
+            None => drop(self.doubted.remove(&hello.member)),
             Some(refusal) => self.conflicting_hello_received(now, offset, hello, refusal),
         }
         if !hello.leaves && self.is_history(offset) {
@@ -238,13 +233,9 @@ impl Introduction {
     fn conflicting_hello_received(&mut self, now: Time, offset: Offset, hello: &Hello, refusal: Differs) {
         if hello.roles.is_none() && self.is_history(offset) {
             // It looks for no role in another partition, so nothing has to wait until it is known whether it has gone.
-            self.of_one_role_before.insert(hello.member.clone());
             return;
         }
-        // An earlier version does not say when it joined.
-        let is_later = self.hello.joined.is_some_and(|own| own < hello.joined.unwrap_or(offset))
-            && (hello.joined.is_some() || !self.of_one_role_before.contains(&hello.member));
-        if is_later {
+        if self.hello.joined.is_some_and(|own| own < hello.joined.unwrap_or(offset)) {
             // With this hello the other process learns at once of the earlier one.
             self.say_hello(now);
         } else if self.stage != Stage::Stands && hello.stands_for_no_role() {

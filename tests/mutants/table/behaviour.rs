@@ -55,7 +55,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "GoneProcessRefuses",
         breaks: "A hello that is read again, of a process with roles that has gone since, refuses a candidate without roles",
-        edits: &[edit("Some(_) if ‹!is_news› => {}", "false")],
+        edits: &[edit("Some(_) if ‹!fresh› => {}", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -7,7 +7,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "HelloReadAgainCounts",
         breaks: "O6: a hello that is read again counts as one of a living candidate, and this one exits for good",
-        edits: &[edit("if ‹fresh› { self.compare_with_standby(last, &hello); }", "true")],
+        edits: &[edit("if ‹fresh› { self.compare_with_standby(offset, &hello); }", "true")],
         noticed_by: &[Node(
             "overlap::a_node_that_reads_anew_is_not_refused_beside_a_standby_of_before",
             "left: ([Overlap",

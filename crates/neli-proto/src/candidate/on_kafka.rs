@@ -151,18 +151,28 @@ impl Candidate {
         let fresh = self.election.listener.read_others(now, first, last);
         self.election.kafka_answers();
         match hello {
-            Some(hello) if hello.member != self.election.hello.member => {
-                // The writer of a hello that is read again may have gone since.
-                if fresh {
-                    self.compare_with_standby(last, &hello);
-                }
-                self.compare_once(&hello);
-                self.election.precedence.received(now, hello);
+            Some(hello) if hello.member == self.election.hello.member => {
+                self.election.beside_roles.introduced(now, last);
             }
-            Some(_) => self.election.beside_roles.introduced(now, last),
+            Some(hello) => self.read_hello(now, last, hello, fresh),
             None => {}
         }
         self.view_changed(now);
+    }
+
+    /// Handles another candidate's hello at `offset`. The writer of one that is read again may have gone since.
+    fn read_hello(&mut self, now: Time, offset: Offset, hello: Hello, fresh: bool) {
+        if hello.roles.is_some() {
+            self.compare_with_process(now, offset, &hello, fresh);
+        }
+        // A process with many roles is a standby of this election if it stands for role 0 too.
+        let Some(role) = hello.mapping().number("0") else { return };
+        let hello = hello.about(role);
+        if fresh {
+            self.compare_with_standby(offset, &hello);
+        }
+        self.compare_once(&hello);
+        self.election.precedence.received(now, hello);
     }
 
     /// The journal's view of who leads may have changed.

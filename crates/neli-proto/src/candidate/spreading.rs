@@ -89,8 +89,6 @@ pub(super) struct BesideRoles {
     joined: Option<(Offset, Time)>,
     /// Those that said hello before that, and are not known to have gone.
     before: BTreeSet<MemberId>,
-    /// The last record of these that was read. A hello that is read again, or from further back, is no news: its writer may have gone since.
-    read_to: Option<Offset>,
 }
 
 impl BesideRoles {
@@ -102,7 +100,6 @@ impl BesideRoles {
     /// Notes that a hello or an effective claim of its own was read back.
     pub(super) fn introduced(&mut self, now: Time, offset: Offset) {
         self.joined.get_or_insert((offset, now));
-        self.read_to = self.read_to.max(Some(offset));
     }
 
     /// When a claim that is due then may be sent; `None` if that is unknown.
@@ -120,25 +117,17 @@ impl BesideRoles {
 }
 
 impl Candidate {
-    /// Handles the hello of a process with many roles at `offset`.
-    pub(super) fn read_process_hello(&mut self, now: Time, offset: Offset, hello: &Hello) {
-        // One that stands for role 0 too is a standby of this election.
-        let number = hello.mapping().number("0");
-        self.read_others(now, offset, offset, number.map(|number| hello.clone().about(number)));
-        self.compare_with_process(now, offset, hello);
-    }
-
-    fn compare_with_process(&mut self, now: Time, offset: Offset, hello: &Hello) {
+    /// Compares this candidate with a process with many roles whose hello was read at `offset`. The writer of one that is read again, or from further
+    /// back, may have gone since.
+    pub(super) fn compare_with_process(&mut self, now: Time, offset: Offset, hello: &Hello, fresh: bool) {
         let Election { beside_roles, .. } = &mut self.election;
-        let is_news = Some(offset) > beside_roles.read_to;
-        beside_roles.read_to = beside_roles.read_to.max(Some(offset));
         if hello.leaves || hello.stands_for_no_role() {
             beside_roles.before.remove(&hello.member);
             return;
         }
         match beside_roles.joined() {
             None => drop(beside_roles.before.insert(hello.member.clone())),
-            Some(_) if !is_news => {}
+            Some(_) if !fresh => {}
             // It came later, and learns at once of this candidate.
             Some(own) if own < hello.joined.unwrap_or(offset) => {
                 if hello.joined.is_none() && self.election.next_hello.is_some() {
