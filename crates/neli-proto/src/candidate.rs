@@ -247,7 +247,7 @@ impl Candidate {
             State::Departed(_) => Position::Departed,
             State::Fenced(fenced) => Position::Fenced { term: fenced.wanted.grant.term },
             State::Leading(leading) => {
-                Position::Leading { term: leading.term, job: leading.job, stopping: leading.stands_down_for() }
+                Position::Leading { term: leading.term, job: leading.job, stopping: leading.stands_down }
             }
             State::Overlapped(overlapped) => Position::Overlapped { term: overlapped.wanted.grant.term },
             State::Releasing(releasing) => Position::Releasing { term: releasing.term },

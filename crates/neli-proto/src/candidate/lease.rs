@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::overlapping::{Overlapped, Yielding};
+use super::overlapping::Overlapped;
 use super::{Action, Election};
 use crate::guard::Grant;
 use crate::note::Note;
@@ -47,10 +47,12 @@ pub(super) struct Leading {
     grant: Grant,
     /// How often it was given again since.
     again: u32,
-    /// The reason for which the job was asked to stop.
-    pub(super) stopping: Option<Why>,
-    /// `--overlap`: it stands down, and the job continues until another candidate has claimed.
-    pub(super) yielding: Option<Yielding>,
+    /// Why it stands down, if it does.
+    pub(super) stands_down: Option<Why>,
+    /// Whether the job was asked to stop for that.
+    pub(super) is_stopping: bool,
+    /// `--overlap`: before that the job continues until another candidate has claimed, until this time at most.
+    pub(super) yields_until: Option<Time>,
     pub(super) job: JobReport,
 }
 
@@ -70,33 +72,29 @@ impl Leading {
             extended: true,
             grant: election.grant(term, lease_end),
             again: 0,
-            stopping: None,
-            yielding: None,
+            stands_down: None,
+            is_stopping: false,
+            yields_until: None,
             job: JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now },
         }
     }
 
-    /// Why it stands down, if it does.
-    pub(super) fn stands_down_for(&self) -> Option<Why> {
-        self.stopping.or(self.yielding.map(|yielding| yielding.why))
-    }
-
     pub(super) fn wants(&self) -> Wanted {
-        let state = self.stopping.map_or(WantedState::Run, |why| WantedState::Stop { why, by: None });
+        let stopping = self.stands_down.filter(|_| self.is_stopping);
+        let state = stopping.map_or(WantedState::Run, |why| WantedState::Stop { why, by: None });
         Wanted { grant: self.grant, again: self.again, state }
     }
 
     pub(super) fn due(&self, election: &Election) -> Option<Time> {
         let deadline = election.deadline(self.lease_end);
-        let due = [Some(deadline), Some(self.next_beat), self.warning_due(election), self.yields_until()];
+        let yields_until = self.yields_until.filter(|_| !self.is_stopping);
+        let due = [Some(deadline), Some(self.next_beat), self.warning_due(election), yields_until];
         due.into_iter().flatten().min()
     }
 
     /// Stops the job if no candidate has claimed for long enough, warns of a fence, and sends the beat that is due.
     pub(super) fn handle_timeout(&mut self, election: &mut Election, now: Time) {
-        if let Some(yielding) = self.yielding.filter(|_| self.yields_until().is_some_and(|until| now >= until)) {
-            self.stop(yielding.why);
-        }
+        self.is_stopping |= self.yields_until.is_some_and(|until| now >= until);
         if self.warning_due(election).is_some_and(|due| now >= due) {
             self.warn_of_fence(election, now);
         }
@@ -162,7 +160,7 @@ impl Leading {
             pid,
             attempt: Some(attempt),
             since_ms: Some(millis(now.since(since))),
-            overlap: election.overlap_of_beat(now, self.yielding.is_some()),
+            overlap: election.overlap_of_beat(now, self.yields_until.is_some()),
         };
         election.send(seq, beat);
     }
@@ -179,7 +177,7 @@ impl Leading {
 
     /// When the fence warning is due, because no beat has been read back for long enough.
     fn warning_due(&self, election: &Election) -> Option<Time> {
-        let wanted = !election.timings.fence_warning.is_zero() && self.stopping.is_none();
+        let wanted = !election.timings.fence_warning.is_zero() && !self.is_stopping;
         wanted.then(|| election.deadline(self.lease_end) - election.timings.fence_warning)
     }
 
@@ -187,34 +185,31 @@ impl Leading {
         let (term, left, silent) = (self.term, self.lease_end.since(now), now.since(self.last_effective_sent));
         let unconfirmed = self.unconfirmed;
         election.actions.push_back(Action::Note(Note::FenceWarning { term, left, silent, unconfirmed }));
-        self.stop(Why::Fenced);
+        self.is_stopping = true;
+        self.stands_down_for(Why::Fenced);
     }
 
     /// Notes that no broker has confirmed the topic's id, unless a fence warning has reported it before.
     pub(super) fn note_unconfirmed(&self, election: &mut Election) {
         let term = self.term;
-        let unsaid = self.unconfirmed.filter(|_| self.stopping != Some(Why::Fenced));
+        let unsaid = self.unconfirmed.filter(|_| self.stands_down != Some(Why::Fenced));
         let note = |unconfirmed| Action::Note(Note::LeaseUnconfirmed { term, unconfirmed });
         election.actions.extend(unsaid.map(note));
     }
 
     /// R7: begins a barrier. With `--overlap` the barrier waits until another candidate has claimed, if one stands by.
     pub(super) fn stand_down(&mut self, election: &mut Election, now: Time, why: Why) {
-        if self.stopping.is_some() || !why.lets_job_run_on() {
-            return self.stop(why);
+        let runs_on = self.job.state == JobState::Running && why.lets_job_run_on();
+        if self.stands_down.is_none() && runs_on && election.may_yield(now) {
+            let (term, patience) = (self.term, election.timings.lease);
+            self.yields_until = Some(now + patience);
+            // The other candidates must learn of it at once.
+            self.next_beat = now;
+            election.actions.push_back(Action::Note(Note::Yielding { term, why, patience }));
+        } else if self.yields_until.is_none() || !why.lets_job_run_on() {
+            self.is_stopping = true;
         }
-        match &mut self.yielding {
-            Some(yielding) if why.rank() > yielding.why.rank() => yielding.why = why,
-            Some(_) => {}
-            None if self.job.state == JobState::Running && election.may_yield(now) => {
-                let (term, patience) = (self.term, election.timings.lease);
-                self.yielding = Some(Yielding { why, until: now + patience });
-                // The other candidates must learn of it at once.
-                self.next_beat = now;
-                election.actions.push_back(Action::Note(Note::Yielding { term, why, patience }));
-            }
-            None => self.stop(why),
-        }
+        self.stands_down_for(why);
     }
 
     /// `--overlap`: this job, once the claim of `by_term` took effect over its term. If it was not asked to stop, it continues until the next
@@ -223,29 +218,21 @@ impl Leading {
         let within = election.timings.overlap.unwrap_or_default();
         let by = election.current_term().and_then(|current| current.name.clone());
         election.actions.push_back(Action::Note(Note::Overlapped { term: self.term, by_term, by, within }));
-        let runs_on = self.stopping.is_none() && self.job.state == JobState::Running;
+        let runs_on = !self.is_stopping && self.job.state == JobState::Running;
         Overlapped {
             wanted: self.wants(),
             by_term,
-            why: self.stands_down_for().unwrap_or(Why::Fenced),
+            why: self.stands_down.unwrap_or(Why::Fenced),
             lease_end: self.lease_end,
             asks_at: runs_on.then(|| now + within / 2),
             kill_at: now + within,
         }
     }
 
-    /// Until when its job continues, so that another candidate can claim.
-    fn yields_until(&self) -> Option<Time> {
-        self.yielding.filter(|_| self.stopping.is_none()).map(|yielding| yielding.until)
-    }
-
-    /// Begins the barrier. If it has begun, only its reason may change.
-    pub(super) fn stop(&mut self, why: Why) {
-        let why =
-            self.yielding.map_or(why, |yielding| if why.rank() > yielding.why.rank() { why } else { yielding.why });
-        match self.stopping {
-            Some(before) if why.rank() <= before.rank() => {}
-            Some(_) | None => self.stopping = Some(why),
+    /// Notes why it stands down, unless it does so for a reason of the same rank or a higher one.
+    fn stands_down_for(&mut self, why: Why) {
+        if self.stands_down.is_none_or(|before| why.rank() > before.rank()) {
+            self.stands_down = Some(why);
         }
     }
 }

@@ -186,11 +186,11 @@ impl Candidate {
             } else if let Some((by_term, by)) = election.superseded(term) {
                 election.actions.push_back(Action::Note(Note::Superseded { term, by_term, by }));
                 // Another candidate leads, so there is no reason to stand down any more.
-                (leading.stopping, leading.yielding) = (None, None);
+                leading.stands_down = None;
                 self.become_fenced(Why::Fenced, Loss::Superseded);
-            } else if let Some(yielding) = leading.yielding.filter(|_| !election.may_yield(now)) {
+            } else if leading.yields_until.is_some() && !election.may_yield(now) {
                 // The last standby has gone, so nobody would claim.
-                leading.stop(yielding.why);
+                leading.is_stopping = true;
             }
         } else if let State::Overlapped(overlapped) = &mut self.state
             && overlapped.follow(election)

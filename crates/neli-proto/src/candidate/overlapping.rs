@@ -13,14 +13,6 @@ use crate::status::OtherCandidate;
 use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Time, millis};
 
-/// `--overlap`: a leader that stands down while its job continues.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Yielding {
-    pub(super) why: Why,
-    /// If no candidate has claimed by then, the job is stopped.
-    pub(super) until: Time,
-}
-
 /// A term that has ended while its job continues beside the next leader's. Its lease is not extended any more.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) struct Overlapped {

@@ -22,7 +22,7 @@ impl Candidate {
             State::Claiming(_) => Holding::Claiming,
             State::Departed(_) => Holding::Done,
             State::Fenced(_) | State::Overlapped(_) | State::Releasing(_) => Holding::Ending,
-            State::Leading(leading) if leading.stands_down_for().is_some() => Holding::Ending,
+            State::Leading(leading) if leading.stands_down.is_some() => Holding::Ending,
             State::Leading(_) => Holding::Leading,
             State::StandingBy { .. } | State::Suspended => self.election.holding_as_read(),
         }

@@ -116,7 +116,7 @@ impl State {
     pub(super) fn resignable(&self, election: &Election) -> Option<(Offset, Option<Why>)> {
         match self {
             Self::Fenced(fenced) => Some((fenced.wanted.grant.term, fenced.stood_down)),
-            Self::Leading(leading) => Some((leading.term, leading.stands_down_for())),
+            Self::Leading(leading) => Some((leading.term, leading.stands_down)),
             Self::Releasing(releasing) => Some((releasing.term, election.cooling_off.map(|_| Why::Resigned))),
             Self::Claiming(_) | Self::Departed(_) | Self::Overlapped(_) | Self::StandingBy { .. } | Self::Suspended => {
                 None
@@ -188,7 +188,7 @@ impl Candidate {
     /// R5: a lease that has ended is not taken up again.
     pub(super) fn become_fenced(&mut self, why: Why, loss: Loss) {
         let (wanted, stood_down, lease_end, is_overlapped) = if let State::Leading(leading) = &self.state {
-            (leading.wants(), leading.stands_down_for(), leading.lease_end, false)
+            (leading.wants(), leading.stands_down, leading.lease_end, false)
         } else if let State::Overlapped(Overlapped { wanted, why, lease_end, .. }) = &self.state {
             (*wanted, Some(*why), *lease_end, true)
         } else {
@@ -210,7 +210,7 @@ impl Candidate {
         let Some(wanted) = self.state.wants() else { return };
         let (why, stood_down, held_until, is_overlapped) = if let State::Leading(leading) = &self.state {
             // R7: the term is held until one lease after the last effective record was sent.
-            (leading.stands_down_for().unwrap_or(job_end.why), None, leading.last_effective_sent + lease, false)
+            (leading.stands_down.unwrap_or(job_end.why), None, leading.last_effective_sent + lease, false)
         } else if let State::Overlapped(Overlapped { why, lease_end, .. }) = &self.state {
             (*why, None, *lease_end, true)
         } else if let State::Fenced(Fenced { why, stood_down, lease_end, is_overlapped, .. }) = &self.state {
