@@ -17,7 +17,7 @@ use crate::listener::LogBounds;
 use crate::random::Random;
 use crate::record::{JobState, Offset, Why};
 use crate::status::{OtherCandidate, Status};
-use crate::supervisor::{JobIs, Local, Wanted};
+use crate::supervisor::{JobIs, Local, Wanted, WantedState};
 use crate::time::Time;
 use election::Election;
 use lease::Leading;
@@ -302,8 +302,17 @@ impl Candidate {
     }
 
     /// The end of its own lease, while it holds one.
-    pub(crate) fn lease_end(&self) -> Option<Time> {
-        self.state.lease_end()
+    pub(crate) const fn lease_end(&self) -> Option<Time> {
+        match &self.state {
+            State::Fenced(fenced) => Some(fenced.lease_end),
+            State::Leading(leading) => Some(leading.lease_end),
+            State::Overlapped(overlapped) => Some(overlapped.lease_end),
+            State::Claiming(_)
+            | State::Departed(_)
+            | State::Releasing(_)
+            | State::StandingBy { .. }
+            | State::Suspended => None,
+        }
     }
 
     /// When it claims, unless a record of another candidate comes before.
@@ -389,7 +398,16 @@ struct Seen {
 impl Candidate {
     /// What it wants of the job of the term that it holds; `None` while it holds none.
     pub fn wants(&self) -> Option<Wanted> {
-        self.state.wants()
+        match &self.state {
+            State::Fenced(fenced) => Some(Wanted { state: WantedState::Kill, ..fenced.wanted }),
+            State::Leading(leading) => Some(leading.wants()),
+            State::Overlapped(overlapped) => Some(overlapped.wants()),
+            State::Claiming(_)
+            | State::Departed(_)
+            | State::Releasing(_)
+            | State::StandingBy { .. }
+            | State::Suspended => None,
+        }
     }
 
     /// Whether it waits for the end of this term's job.

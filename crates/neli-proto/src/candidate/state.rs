@@ -9,7 +9,7 @@ use super::{Action, Candidate, Election};
 use crate::guard::SeenEnd;
 use crate::note::Note;
 use crate::record::{Body, Offset, Why};
-use crate::supervisor::{Departure, JobEnd, Loss, Wanted, WantedState};
+use crate::supervisor::{Departure, JobEnd, Loss, Wanted};
 use crate::time::Time;
 use crate::timings::cool_off;
 
@@ -59,19 +59,6 @@ pub(super) struct Fenced {
 }
 
 impl State {
-    /// What it wants of the job of the term that it holds.
-    pub(super) fn wants(&self) -> Option<Wanted> {
-        if let Self::Fenced(fenced) = self {
-            Some(Wanted { state: WantedState::Kill, ..fenced.wanted })
-        } else if let Self::Leading(leading) = self {
-            Some(leading.wants())
-        } else if let Self::Overlapped(overlapped) = self {
-            Some(overlapped.wants())
-        } else {
-            None
-        }
-    }
-
     /// When something is due in this state.
     pub(super) fn due(&self, election: &Election) -> Option<Time> {
         match self {
@@ -81,18 +68,6 @@ impl State {
             Self::Overlapped(overlapped) => overlapped.due(election),
             Self::Releasing(releasing) => Some(releasing.due()),
             Self::StandingBy { not_before } => election.standby_due(*not_before),
-        }
-    }
-
-    /// The end of its own lease, while it holds one.
-    pub(super) const fn lease_end(&self) -> Option<Time> {
-        match self {
-            Self::Fenced(fenced) => Some(fenced.lease_end),
-            Self::Leading(leading) => Some(leading.lease_end),
-            Self::Overlapped(overlapped) => Some(overlapped.lease_end),
-            Self::Claiming(_) | Self::Departed(_) | Self::Releasing(_) | Self::StandingBy { .. } | Self::Suspended => {
-                None
-            }
         }
     }
 
@@ -207,7 +182,7 @@ impl Candidate {
     /// Handles that no process is left of the job of the term that is held: releases the term, if it is still ours.
     pub(super) fn release_job(&mut self, now: Time, job_end: JobEnd) {
         let lease = self.election.timings.lease;
-        let Some(wanted) = self.state.wants() else { return };
+        let Some(wanted) = self.wants() else { return };
         let (why, stood_down, held_until, is_overlapped) = if let State::Leading(leading) = &self.state {
             // R7: the term is held until one lease after the last effective record was sent.
             (leading.stands_down.unwrap_or(job_end.why), None, leading.last_effective_sent + lease, false)

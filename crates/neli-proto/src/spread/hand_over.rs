@@ -2,6 +2,7 @@
 //! its share.
 
 use alloc::vec::Vec;
+use core::mem;
 use core::time::Duration;
 
 use super::plan::Candidates;
@@ -117,8 +118,6 @@ pub(super) struct Role {
     pub(super) holding: Holding,
     /// Since when `holding` has had this value; of a role that is led, when this process took it.
     pub(super) since: Time,
-    /// The last leader, if it ended without a release.
-    pub(super) unreleased: Option<MemberId>,
     /// The last leader other than this process.
     pub(super) last_other: Option<MemberId>,
     /// The candidate that should claim the role when it becomes vacant.
@@ -146,29 +145,21 @@ impl Role {
 
     /// Notes the present holder of the role. Returns the previous leader if it was replaced without a release.
     pub(super) fn becomes(&mut self, now: Time, holding: Holding) -> Option<MemberId> {
-        let mut silent = None;
         if !matches!(holding, Holding::Vacant { .. }) {
             self.given_up_by = None;
         }
-        match &holding {
-            Holding::Held { by } => {
-                silent = self.unreleased.replace(by.clone()).filter(|before| before != by);
-                self.last_other = Some(by.clone());
-            }
-            Holding::Leading => silent = self.unreleased.take(),
-            Holding::Vacant { successor } => {
-                self.unreleased = None;
-                if successor.is_some() {
-                    self.successor.clone_from(successor);
-                }
-            }
-            // A claim while another term is current is possible only after that term's leader was silent for its lease.
-            Holding::Claiming => silent.clone_from(&self.unreleased),
-            Holding::Done | Holding::Ending | Holding::Unknown => {}
+        if let Holding::Held { by } = &holding {
+            self.last_other = Some(by.clone());
+        } else if let Holding::Vacant { successor: Some(successor) } = &holding {
+            self.successor = Some(successor.clone());
         }
-        self.holding = holding;
         self.since = now;
-        silent
+        match (mem::replace(&mut self.holding, holding), &self.holding) {
+            // A claim while another term is current is possible only after that term's leader was silent for its lease.
+            (Holding::Held { by }, Holding::Claiming | Holding::Leading) => Some(by),
+            (Holding::Held { by }, Holding::Held { by: next }) if by != *next => Some(by),
+            _ => None,
+        }
     }
 
     /// The leader according to the journal, if it is not this process.
