@@ -23,17 +23,6 @@ const SAID_AGAIN: Duration = Duration::from_secs(2);
 /// others claim such a role after [`PATIENCE`](crate::timings::PATIENCE) at the earliest.
 const HELLO_AFTER_LEAVING: Duration = Duration::from_millis(100);
 
-/// The writer of a hello.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Whose {
-    /// Another process.
-    Another,
-    /// Another process, before this process began to read. It may have gone since.
-    AnotherBefore,
-    /// This process.
-    Own,
-}
-
 /// The stage of the introduction.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum Stage {
@@ -149,10 +138,9 @@ impl Introduction {
     }
 
     /// Handles a hello that was read in partition 0.
-    pub(crate) fn received(&mut self, now: Time, offset: Offset, hello: &Hello) -> Whose {
+    pub(crate) fn received(&mut self, now: Time, offset: Offset, hello: &Hello) {
         if hello.member == self.hello.member {
-            self.came_back(now, offset);
-            return Whose::Own;
+            return self.came_back(now, offset);
         }
         let name = hello.name.as_deref().unwrap_or("a candidate without a name");
         let (own, theirs) = (self.mapping(), hello.mapping());
@@ -174,7 +162,6 @@ impl Introduction {
             self.answer(now);
         }
         self.handle_timeout(now);
-        if self.is_history(offset) { Whose::AnotherBefore } else { Whose::Another }
     }
 
     /// Whether the process may claim vacancies: its first hello was read back, and no other candidate has objected in time.
@@ -226,7 +213,8 @@ impl Introduction {
         }
     }
 
-    fn is_history(&self, offset: Offset) -> bool {
+    /// Whether a hello at this offset was there before this process began to read: its writer may have gone since.
+    pub(crate) fn is_history(&self, offset: Offset) -> bool {
         self.history.is_some_and(|(end, _)| offset < end)
     }
 

@@ -6,7 +6,7 @@
 
 use crate::candidate::{self, Elector};
 use crate::hello::{Hello, is_question};
-use crate::introduction::{Introduction, Whose};
+use crate::introduction::Introduction;
 use crate::node::{Event, Node};
 use crate::precedence::Assignment;
 use crate::record::{Body, Offset, Record, Why};
@@ -162,7 +162,11 @@ impl ManyRoles {
         }
         self.last_hello = Some(offset);
         let Self { introduction, spread, .. } = self;
-        let whose = introduction.received(now, offset, &hello);
+        introduction.received(now, offset, &hello);
+        let (member, is_live) = (&hello.member, !introduction.is_history(offset));
+        if *member == introduction.hello.member {
+            return None;
+        }
         let (own, theirs) = (introduction.mapping(), hello.mapping());
         let without = own.roles_without(&theirs, &hello.left);
         let is_for_others = without.has_first(own.count());
@@ -170,15 +174,14 @@ impl ManyRoles {
         // none of these. So neither gets a role.
         let may_get_roles = hello.roles.is_some() && own.shares_role(&theirs);
         let max_roles = if may_get_roles && !is_for_others { hello.max_roles } else { Some(0) };
-        let member = &hello.member;
-        match whose {
-            Whose::Own => return None,
-            _ if hello.leaves || hello.stands_for_no_role() => spread.member_left(now, member),
-            _ if !hello.takes_roles() => {}
-            Whose::Another => spread.hello_received(now, member, max_roles),
-            Whose::AnotherBefore => spread.received_earlier(now, member, max_roles),
+        if hello.leaves || hello.stands_for_no_role() {
+            spread.member_left(now, member);
+        } else if hello.takes_roles() && is_live {
+            spread.hello_received(now, member, max_roles);
+        } else if hello.takes_roles() {
+            spread.received_earlier(now, member, max_roles);
         }
-        if whose == Whose::Another {
+        if is_live {
             spread.note_name(now, member, hello.name.as_deref());
             if let Some(asked) = &hello.asks {
                 spread.asked(now, asked);

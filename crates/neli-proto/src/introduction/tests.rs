@@ -45,8 +45,11 @@ fn nothing_is_claimed_before_the_others_could_answer() {
     assert_eq!(actions(&mut introduction), [own_hello(None)], "it was lost");
     let now = START + SAID_AGAIN;
     introduction.received(now, 12, &hello("me", "4", 3));
-    assert_eq!(introduction.received(now, 13, &hello("other", "9", 3)), Whose::Another, "it agrees");
-    assert_eq!(introduction.received(now, 9, &hello("other", "9", 3)), Whose::AnotherBefore);
+    for (offset, is_history) in [(13, false), (9, true)] {
+        // It agrees.
+        introduction.received(now, offset, &hello("other", "9", 3));
+        assert_eq!(introduction.is_history(offset), is_history);
+    }
     assert_eq!(introduction.poll_timeout(), Some(now + ANSWERS));
     introduction.handle_timeout(now + ANSWERS);
     assert_eq!((actions(&mut introduction), introduction.stands()), (vec![own_hello(Some(12))], true));

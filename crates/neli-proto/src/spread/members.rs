@@ -91,16 +91,7 @@ impl Member {
 
     /// Whether it can be forgotten without a loss of data.
     fn is_forgettable(&self, now: Time) -> bool {
-        let is_old = self.received.is_none_or(|at| now.since(at) >= HELLO_HOLDS);
-        is_old && self.barred_until.is_none_or(|until| now >= until)
-    }
-
-    /// The most roles that it may have while it holds `held`. It keeps them even if it gets no more. A leader that says no hello gets no
-    /// more: its limit is not known, or it has died, and nobody has room for its roles.
-    pub(super) fn most(&self, now: Time, held: u32, is_own: bool) -> u32 {
-        let is_barred = self.barred_until.is_some_and(|until| now < until);
-        let gets_more = !is_barred && !self.is_unresponsive && (is_own || self.is_heard_within(now, LEADER_GETS_ROLES));
-        if gets_more { self.max_roles.unwrap_or(u32::MAX).max(held) } else { held }
+        !self.is_heard_within(now, HELLO_HOLDS) && self.barred_until.is_none_or(|until| now >= until)
     }
 
     /// Notes its hello.
@@ -236,11 +227,15 @@ impl Members {
         self.short_lives.iter().filter(counts).count() >= SHORT_LIVES
     }
 
-    /// The most roles that a candidate may have while it holds `held`.
+    /// The most roles that a candidate may have while it holds `held`. It keeps them even if it gets no more. A leader that says no hello gets no
+    /// more: its limit is not known, or it has died, and nobody has room for its roles.
     pub(super) fn most(&self, now: Time, member: &Member, held: u32, is_own: bool) -> u32 {
         let is_new = member.came.is_some_and(|came| now.since(came) < SHORT_LIFE);
         let must_stand_first = is_new && member.name.as_deref().is_some_and(|name| self.is_short_lived(now, name));
-        if must_stand_first { held } else { member.most(now, held, is_own) }
+        let is_barred = must_stand_first || member.barred_until.is_some_and(|until| now < until);
+        let is_there = is_own || member.is_heard_within(now, LEADER_GETS_ROLES);
+        let gets_more = is_there && !is_barred && !member.is_unresponsive;
+        if gets_more { member.max_roles.unwrap_or(u32::MAX).max(held) } else { held }
     }
 
     /// Notes that a candidate released a role.
