@@ -195,7 +195,8 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R6: the end of the main process counts as the end of the whole tree",
         edits: &[
             edit(
-                "self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) }; ‹self.ask_rest(now, kill_at);›",
+                "self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) }; \
+                 ‹self.ask_rest(now, if foreground { REST_ENDS_WITHIN } else { Duration::ZERO });›",
                 "return self.handle_answer(now, crate::guard::Answer::Gone);",
             ),
             GUARD_GETS_NO_END,

@@ -121,6 +121,8 @@ struct Run {
     killed: Lost,
     /// Whether it was logged that its main process is stopped.
     said_stopped: bool,
+    /// When to ask the processes to stop that its main process has left, and that may be about to end.
+    ask_rest_at: Option<Time>,
 }
 
 /// Whether a run of a held term has ended by itself.

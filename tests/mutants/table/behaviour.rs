@@ -119,7 +119,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RestOfCommandsForgotten",
         breaks: "A run whose main process has ended does not end while a process lives that has left the group of a hook or health command",
-        edits: &[edit("‹self.terminal.ask_rest_at = Some(now + COMMANDS_END_WITHIN);›", "let _ = now;")],
+        edits: &[edit("‹self.ask_rest(now, REST_ENDS_WITHIN);›", "let _ = now;")],
         noticed_by: &[Scenarios],
     },
     Mutant {

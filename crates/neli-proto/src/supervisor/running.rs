@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use super::terminal::{REST_ENDS_WITHIN, SIGKILL};
 use super::watch::Watch;
 use super::{Job, JobStatus, Lost, NextGuard, OwnEnd, Run, Supervisor};
 use crate::guard::{Answer, CommandKind, Order, SeenEnd, Step};
@@ -64,7 +65,8 @@ impl Supervisor {
         matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { .. })
     }
 
-    pub(super) fn main_exited(&mut self, now: Time, ended_at: Time, status: JobStatus, left: bool) {
+    /// `left`: it has left processes. `foreground`: it had the terminal's.
+    fn main_exited(&mut self, now: Time, ended_at: Time, status: JobStatus, left: bool, foreground: bool) {
         let main = match self.job {
             Job::Running { since, .. } => Some(since),
             Job::Stopping { main, .. } => main.map(|(_, since)| since),
@@ -79,7 +81,7 @@ impl Supervisor {
             && self.run.asked_at.is_none_or(|asked_at| asked_at <= ended_at);
         // The guard kills at its deadline, also while this process is stopped, and perhaps before it has read the last grant. One that does not
         // answer is killed with the job.
-        let was_fenced = status == JobStatus::Signaled(super::terminal::SIGKILL)
+        let was_fenced = status == JobStatus::Signaled(SIGKILL)
             && self.watch.is_none_or(|watch| ended_at >= watch.guards_deadline());
         // Ctrl-C in the job's terminal counts as a stop.
         let by_itself = !was_stopped && !was_fenced && self.terminal.interrupted_by.is_none();
@@ -105,7 +107,7 @@ impl Supervisor {
                     // A daemon that the job left behind counts as running work: it gets the stop signal, and then SIGKILL.
                     let kill_at = now + self.policy.stop.timeout;
                     self.job = Job::Stopping { why: Why::Exited, main: None, kill_at: Some(kill_at) };
-                    self.ask_rest(now, kill_at);
+                    self.ask_rest(now, if foreground { REST_ENDS_WITHIN } else { Duration::ZERO });
                     self.set_report(JobState::Stopping, None, now);
                 }
             }
@@ -120,14 +122,13 @@ impl Supervisor {
             if *why == Why::Exited {
                 kill_at.get_or_insert(now + longest);
             }
-            self.ask_rest_after_commands(now);
+            self.ask_rest(now, REST_ENDS_WITHIN);
         }
     }
 
     /// Handles that no process of the present or last tree is left, according to its guard, or, if the guard is dead, to this process's own
     /// check, of which the end was seen.
     pub(super) fn gone(&mut self, now: Time, seen: Option<SeenEnd>) {
-        self.stop_waiting_for_rest();
         match self.job {
             Job::Held { .. } | Job::None | Job::Restarting { .. } => {}
             Job::Ordered | Job::Running { .. } | Job::Stopping { why: Why::Exited, .. } => self.run_is_over(now),
@@ -224,7 +225,6 @@ impl Supervisor {
     /// Handles the guard's answer that it has fenced the job of this term, and that no process of it is left.
     pub(super) fn fenced(&mut self, term: Offset, seen: Option<SeenEnd>) {
         if self.term() == Some(term) && self.job != Job::None {
-            self.stop_waiting_for_rest();
             self.note_kill(Lost::Fenced);
             self.note_run_over_in_time();
             self.fenced.get_or_insert(Why::Fenced);
@@ -338,7 +338,7 @@ impl Supervisor {
             Answer::CommandsLeft => self.commands_left(now),
             Answer::Exited { status, ended_at, left, foreground } => {
                 self.interrupted_by(now, status, foreground);
-                self.main_exited(now, ended_at, status, left);
+                self.main_exited(now, ended_at, status, left, foreground);
             }
             Answer::Fenced { term, end } => self.fenced(term, end),
             Answer::Gone => self.gone(now, None),

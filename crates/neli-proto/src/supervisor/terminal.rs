@@ -15,21 +15,16 @@ use crate::time::Time;
 /// send SIGCONT to a job that they do not know to be stopped.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long the processes that the main process has left have to end too, if it had the foreground: the terminal may have sent its signal to
-/// the whole group, and the main process is only the first to end, with any status. Only after that they are asked to stop, and logged as
-/// left.
-const SIGNALED_END_WITHIN: Duration = Duration::from_millis(100);
-
-/// How long the processes of commands that ran beside the job have to end, before those that are left are asked to stop.
-const COMMANDS_END_WITHIN: Duration = Duration::from_millis(100);
+/// How long the processes that the main process has left have to end too, before they are asked to stop, and logged as left: if it had the
+/// foreground, the terminal may have sent its signal to the whole group, and the main process is only the first to end, with any status; and
+/// those of commands that ran beside the job are being killed.
+pub(super) const REST_ENDS_WITHIN: Duration = Duration::from_millis(100);
 
 /// The supervisor's data about the terminal.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub(super) struct Terminal {
     /// When to check the foreground next, if the stopped job waits for it.
     look_at: Option<Time>,
-    /// How long the processes that the last main process has left have to end by themselves.
-    rest_ends_within: Duration,
     /// The signal that ended the job while it had the foreground.
     pub(super) interrupted_by: Option<i32>,
     /// The signal that was typed while `neli-run` had the foreground.
@@ -40,8 +35,6 @@ pub(super) struct Terminal {
     said_continued: bool,
     /// Whether the terminal is gone.
     gone: bool,
-    /// When to ask the rest of a job to stop that may be about to end: its group got the terminal's signal, or it is the rest of commands.
-    ask_rest_at: Option<Time>,
 }
 
 /// The terminal's signal that this exit status means, in a shell's encoding or directly.
@@ -57,7 +50,6 @@ impl Supervisor {
     /// Handles an end of the job by a typed key: Ctrl-C ends the whole command, not only one run of it.
     pub(super) fn interrupted_by(&mut self, now: Time, status: JobStatus, foreground: bool) {
         self.stop_looking();
-        self.terminal.rest_ends_within = if foreground { SIGNALED_END_WITHIN } else { Duration::ZERO };
         let Some(signal) = signal_of(status).filter(|_| foreground) else { return };
         self.terminal.interrupted_by = Some(signal);
         if self.stop.is_none() {
@@ -153,29 +145,15 @@ impl Supervisor {
         }
     }
 
-    /// Has the processes that the main process has left asked to stop: at once, or later if they may be about to end of the terminal's signal.
-    pub(super) fn ask_rest(&mut self, now: Time, kill_at: Time) {
-        let within = self.terminal.rest_ends_within;
-        if within.is_zero() {
-            self.order_stop_by(kill_at);
-        } else {
-            self.terminal.ask_rest_at = Some(kill_at.min(now + within));
-        }
-    }
-
-    /// The same if they are those of commands beside the job, which are being killed.
-    pub(super) fn ask_rest_after_commands(&mut self, now: Time) {
-        self.terminal.ask_rest_at = Some(now + COMMANDS_END_WITHIN);
-    }
-
-    /// Notes that nothing is left of the job.
-    pub(super) const fn stop_waiting_for_rest(&mut self) {
-        self.terminal.ask_rest_at = None;
+    /// Has the processes that the main process has left asked to stop, unless they end within this time.
+    pub(super) fn ask_rest(&mut self, now: Time, within: Duration) {
+        self.run.ask_rest_at = Some(now + within.min(self.policy.stop.timeout));
+        self.ask_rest_if_due(now);
     }
 
     /// When to ask the rest of the job to stop; `None` if none is left.
     pub(super) fn ask_rest_due(&self) -> Option<Time> {
-        self.terminal.ask_rest_at.filter(|_| matches!(self.job, Job::Stopping { main: None, kill_at: Some(_), .. }))
+        self.run.ask_rest_at.filter(|_| matches!(self.job, Job::Stopping { main: None, kill_at: Some(_), .. }))
     }
 
     pub(super) fn ask_rest_if_due(&mut self, now: Time) {
@@ -183,7 +161,7 @@ impl Supervisor {
             && now >= due
         {
             let kill_at = *kill_at;
-            self.stop_waiting_for_rest();
+            self.run.ask_rest_at = None;
             self.order_stop_by(kill_at);
             self.set_report(JobState::Stopping, None, now);
         }
