@@ -281,18 +281,13 @@ impl Loads {
         given_up_by: Option<usize>,
     ) -> Option<usize> {
         let count = self.held.len();
-        let can_have = |index: &usize| self.has_room(*index) && !left_by.contains(index);
+        let can_have = |index: &usize| self.held[*index] < self.most[*index] && !left_by.contains(index);
         let in_turn = (0..count).map(|step| (role + step) % count).filter(can_have);
         let others = in_turn.filter(|&index| Some(index) != given_up_by);
         let highest = others.clone().map(|index| self.priority[index]).max();
         let others = others.filter(|&index| Some(self.priority[index]) == highest);
         let below_share = others.clone().find(|&index| self.held[index] < shares[index]);
         below_share.or_else(|| others.min_by_key(|&index| self.held[index])).or_else(|| given_up_by.filter(can_have))
-    }
-
-    /// Whether a candidate has room for one more role.
-    pub(super) fn has_room(&self, index: usize) -> bool {
-        self.held[index] < self.most[index]
     }
 
     /// The loads without one candidate, whose roles are to be shared by the others.
