@@ -230,11 +230,6 @@ impl Precedence {
         }
     }
 
-    /// Whether no other candidate is known to stand by, so that a claim needs no random delay.
-    fn is_alone(&self, now: Time) -> bool {
-        self.other_standbys(now).next().is_none()
-    }
-
     /// The last hellos of the other candidates that stand by, as far as they hold.
     fn other_standbys(&self, now: Time) -> impl Iterator<Item = &ReceivedHello> {
         let others = self.received.iter().filter(|(member, _)| Some(*member) != self.leader.as_ref());
@@ -255,15 +250,10 @@ impl Precedence {
     /// claim first.
     fn wait_for_higher(&self, now: Time) -> Duration {
         let priorities: BTreeSet<u16> = self.higher_priorities(now).collect();
-        self.priority_step() * u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS)
-    }
-
-    fn priority_step(&self) -> Duration {
-        PRIORITY_STEP
-            + match self.elector {
-                Elector::Group(Patience::For(patience)) => patience,
-                Elector::Group(Patience::Never) | Elector::Log => Duration::ZERO,
-            }
+        let steps = u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS);
+        let patience =
+            if let Elector::Group(Patience::For(patience)) = self.elector { patience } else { Duration::ZERO };
+        (PRIORITY_STEP + patience) * steps
     }
 
     /// Whether this candidate claims only once the group has chosen it.
@@ -286,7 +276,7 @@ impl Precedence {
             // Only one candidate predicts this, so it needs no random delay.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
-        let among_others = if self.is_alone(now) { Duration::ZERO } else { RANDOM_DELAY };
+        let among_others = self.other_standbys(now).next().map_or(Duration::ZERO, |_| RANDOM_DELAY);
         // The process that is to have the role waits for the patience. This one, which is not to have it, comes after that.
         let is_after_another = self.assignment == Assignment::Own && !spread.is_zero();
         let assignment = if is_after_another { Assignment::Elsewhere } else { self.assignment };

@@ -180,29 +180,19 @@ impl Election {
         }
     }
 
-    /// The end of a random delay, so that candidates that retry at the same pace do not void each other for ever (R2).
-    pub(super) fn random_delay(&mut self, now: Time) -> Time {
-        now + self.random.up_to(RANDOM_DELAY)
-    }
-
     /// When the next claim may be sent after a void one (R2): after a fresh random delay, so that candidates that retry at the same pace do not
     /// void each other for ever. Another claim voids this one if it is appended while this one is in flight; the longer that takes, the longer
-    /// the delay must be.
+    /// the delay must be. Two claims within one round trip void each other, so many candidates need about one round trip for each of them.
     pub(super) fn claims_again_from(&mut self, now: Time, sent: Time) -> Time {
-        let longest = self.random_delay_after_void(now, sent);
-        now + self.random.up_to(longest)
-    }
-
-    /// The maximum of that delay. Two claims within one round trip void each other, so many candidates need about one round trip for each of
-    /// them. A claim that was never read back does not show how long a round trip is.
-    fn random_delay_after_void(&self, now: Time, sent: Time) -> Duration {
         let round_trip = now.since(sent);
-        if round_trip >= self.timings.lease {
+        // A claim that was never read back does not show how long a round trip is.
+        let longest = if round_trip >= self.timings.lease {
             RANDOM_DELAY
         } else {
             let ways = self.precedence.standbys(now).max(ROUND_TRIPS);
             RANDOM_DELAY.max(round_trip.saturating_mul(ways)).min(LONGEST_RANDOM_DELAY)
-        }
+        };
+        now + self.random.up_to(longest)
     }
 
     /// Whether nothing may be claimed for now, whatever the election's state is.

@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use core::hash::{Hash, Hasher};
-use core::time::Duration;
 
 use super::claims::NextClaim;
 use super::identifying::KnownTopic;
@@ -283,12 +282,7 @@ impl Election {
 
     /// R7: the candidate claims nothing until another one leads, or for two leases. Then it joins the group again.
     pub(super) fn cool_off(&mut self, now: Time) {
-        self.cool_off_for(now, self.timings.lease * 2);
-    }
-
-    /// The same for another time.
-    pub(super) fn cool_off_for(&mut self, now: Time, span: Duration) {
-        self.cooling_off = Some(now + span);
+        self.cooling_off = Some(now + self.timings.lease * 2);
     }
 
     /// Whether it neither exits nor is suspended when it holds nothing.

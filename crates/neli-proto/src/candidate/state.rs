@@ -8,6 +8,7 @@ use super::release::{End, NothingRuns, OwnClaim, Releasing};
 use super::{Action, Candidate, Election};
 use crate::guard::SeenEnd;
 use crate::note::Note;
+use crate::precedence::RANDOM_DELAY;
 use crate::record::{Body, Offset, Why};
 use crate::supervisor::{Departure, JobEnd, Loss, Wanted};
 use crate::time::Time;
@@ -209,7 +210,7 @@ impl Candidate {
         // A leader that was overlapped has let another candidate lead.
         let reasons = [Some(why), stood_down].into_iter().flatten().filter(|_| !is_overlapped);
         if let Some(span) = reasons.filter_map(|why| cool_off(why, lease)).max() {
-            election.cool_off_for(now, span);
+            election.cooling_off = Some(now + span);
         }
         // R6: a release is written only while the term is current in this candidate's view. After a cut the view is of another history, in
         // which the term's number may belong to another candidate.
@@ -260,7 +261,7 @@ impl Candidate {
         let election = &mut self.election;
         election.actions.push_back(Action::Note(Note::Released { term, why, delivered }));
         // R2: a claim that was read back late may have voided another candidate's, which retries at the same pace as ours.
-        let not_before = if why == Why::ClaimExpired { election.random_delay(now) } else { now };
+        let not_before = if why == Why::ClaimExpired { now + election.random.up_to(RANDOM_DELAY) } else { now };
         (election.standing_by, election.successor) = (None, None);
         election.say_hello_after_lead(now);
         if reads_anew {
