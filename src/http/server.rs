@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, TcpListener, ToSocketAddrs as _};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,8 @@ use tokio::time::{sleep, timeout};
 
 use super::{Payload, Site, answer_to, follows, text};
 use crate::config::Listen;
+use crate::exit::{ExitStatus, with_status};
+use crate::text::reason;
 
 /// The most connections that may follow the status.
 const FOLLOWERS: usize = 16;
@@ -55,19 +57,23 @@ const STACK: usize = 512 * 1024;
 /// The name has no address; or the address is not this machine's, not allowed, or in use.
 pub(crate) fn bind(listen: &Listen) -> Result<TcpListener> {
     let Listen { host, port, shown } = listen;
-    let bind = || {
+    let bind = || -> Result<TcpListener> {
+        let host = if host.is_empty() { "::" } else { host };
+        // After a power failure the server of names may come up later than this machine.
+        let addresses =
+            (host, *port).to_socket_addrs().map_err(|error| with_status(ExitStatus::Unavailable, reason(&error)))?;
         // Without IPv6, all IPv4 addresses are used.
         let is_without = |error: &io::Error| {
             error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(libc::EAFNOSUPPORT)
         };
-        let listener = match TcpListener::bind((if host.is_empty() { "::" } else { host }, *port)) {
-            Err(error) if host.is_empty() && is_without(&error) => TcpListener::bind(("0.0.0.0", *port)),
+        let listener = match TcpListener::bind(&*addresses.collect::<Vec<_>>()) {
+            Err(error) if listen.host.is_empty() && is_without(&error) => TcpListener::bind(("0.0.0.0", *port)),
             bound => bound,
         }?;
         listener.set_nonblocking(true)?;
         // The standard library has made the queue shorter.
         listen_with(&listener, Backlog::new(QUEUE)?)?;
-        Ok::<_, io::Error>(listener)
+        Ok(listener)
     };
     bind().with_context(|| shown.clone())
 }

@@ -341,7 +341,7 @@ impl Sink {
     /// The file can't be opened for appending.
     fn open(log: &Log) -> Result<Self> {
         let Some(path) = &log.file else { return Self::stderr() };
-        let opened = Self::append_to(path).map_err(|error| not_opened(log, &error))?;
+        let opened = Self::append_to(path).map_err(|error| not_opened(log, error))?;
         Ok(Self { named: Some(log.file_shown.clone()), ..opened })
     }
 
@@ -389,13 +389,13 @@ impl Sink {
     }
 }
 
-fn not_opened(log: &Log, error: &io::Error) -> anyhow::Error {
-    let reason = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
-        "it is a named pipe that nobody reads, or a socket".to_owned()
+fn not_opened(log: &Log, error: io::Error) -> anyhow::Error {
+    let cause = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
+        anyhow!("it is a named pipe that nobody reads, or a socket")
     } else {
-        reason(error)
+        error.into()
     };
-    anyhow!("{}: can't be opened: {reason}", log.file_shown)
+    cause.context(format!("{}: can't be opened", log.file_shown))
 }
 
 /// Whether the file of `--log-file` could be opened. It is not created, and a pipe is not opened: its reader would take that for its end.
@@ -414,7 +414,7 @@ pub(crate) fn check_file(log: &Log) -> Result<()> {
         }
         Err(error) => Err(error),
     };
-    checked.map_err(|error| not_opened(log, &error))
+    checked.map_err(|error| not_opened(log, error))
 }
 
 impl From<OwnedFd> for Sink {

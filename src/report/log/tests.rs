@@ -124,7 +124,7 @@ fn an_error_names_a_pipe_without_a_reader() {
     let path = directory.path().join("pipe");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let log = Log { is_json: TEXT, verbosity: 0, file: Some(path), file_shown: "--log-file pipe".to_owned() };
-    let refusal = Sink::open(&log).unwrap_err().to_string();
+    let refusal = crate::exit::line_of(&Sink::open(&log).unwrap_err());
     assert_eq!(refusal, "--log-file pipe: can't be opened: it is a named pipe that nobody reads, or a socket");
 }
 
@@ -134,9 +134,9 @@ fn a_file_is_checked_as_a_candidate_opens_it_and_is_not_created() {
     let check = |name: &str| {
         let file = Some(directory.path().join(name));
         let log = Log { is_json: TEXT, verbosity: 0, file, file_shown: format!("--log-file {name}") };
-        let checked = check_file(&log).map_err(|error| error.to_string());
+        let checked = check_file(&log).map_err(|error| crate::exit::line_of(&error));
         assert_eq!(fs::exists(log.file.as_ref().unwrap()).unwrap(), name == "." || name == "there");
-        assert_eq!(Sink::open(&log).map(drop).map_err(|error| error.to_string()), checked, "{name}");
+        assert_eq!(Sink::open(&log).map(drop).map_err(|error| crate::exit::line_of(&error)), checked, "{name}");
         checked
     };
     fs::write(directory.path().join("there"), "a line\n").unwrap();
