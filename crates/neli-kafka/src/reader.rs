@@ -410,6 +410,12 @@ impl Asker {
                             ));
                             ASK_AGAIN
                         }
+                        // Kafka judges the right to create a topic, and its settings, before it looks whether there is one.
+                        Err(TopicError::Refused(_))
+                            if topic::may_come_back(*missing_since.get_or_insert_with(clock::now)) =>
+                        {
+                            RETRY
+                        }
                         Err(error) => self.not_found(error),
                     }
                 }
@@ -420,8 +426,10 @@ impl Asker {
                 }
                 Ok(Presence::Missing { .. }) => {
                     let since = *missing_since.get_or_insert_with(clock::now);
-                    if topic::may_come_back(access, since) {
-                        reading.down(topic::must_be_created(topic, access.words));
+                    if topic::may_come_back(since) {
+                        if access.has_answered() {
+                            reading.down(topic::must_be_created(topic, access.words));
+                        }
                         RETRY
                     } else {
                         self.not_found(TopicError::Refused(topic::must_be_created(topic, access.words)))

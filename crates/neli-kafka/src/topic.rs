@@ -336,10 +336,10 @@ pub(super) fn may_not_describe(topic: &str) -> String {
     )
 }
 
-/// Whether a topic that has been missing since then may be there all the same: a broker that has just started may not know it yet. At a process's
-/// start it is taken for missing at once.
-pub(super) fn may_come_back(access: &Access, missing_since: Time) -> bool {
-    access.has_answered() && clock::now().since(missing_since) < GONE_AFTER
+/// Whether a topic that has been missing since then may be there all the same: a broker that has just started may not know it yet, as it may not know
+/// one that was just made.
+pub(super) fn may_come_back(missing_since: Time) -> bool {
+    clock::now().since(missing_since) < GONE_AFTER
 }
 
 /// The line about a missing topic that this process may not create.
