@@ -58,6 +58,18 @@ fn the_ping_of_the_page_on_cron_says_success_only_of_a_run_that_ended_by_itself(
     }
 }
 
+/// A migration must not run again after the default's 90 days.
+#[test]
+fn the_page_on_cron_keeps_the_key_of_a_migration() {
+    const PAGE: &str = include_str!("../docs/cron.md");
+    let (_, section) = PAGE.split_once("\n## Once for a key\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let words: Vec<String> = setting(section, "neli-run ").split(' ').map(str::to_owned).collect();
+    assert!(prove(&words, &[]).once.unwrap().retention >= Duration::from_secs(3_650 * 24 * 60 * 60), "{words:?}");
+    let (_, text) = section.rsplit_once("```").unwrap();
+    assert!(text.contains("`--once-retention`"), "{text}");
+}
+
 /// The longest time of a stop whose processes all end by SIGKILL at once: the barrier, and the delivery of the release. A service manager
 /// must wait this long without being asked.
 fn longest_stop(config: &Config) -> Duration {
