@@ -160,7 +160,7 @@ fn the_action_of_an_alert_can_be_done() {
         );
         commands += 1;
     }
-    assert_eq!(commands, 8);
+    assert_eq!(commands, 10);
 }
 
 /// The alert would never fire if it waited for longer than a lease may last.
