@@ -136,13 +136,10 @@ pub fn status_of(error: &anyhow::Error) -> ExitStatus {
     }
 }
 
-/// Whether there is no thread, descriptor, memory or disk to spare for now, or an address is not this machine's yet, or still another process's.
+/// Whether there is no thread, descriptor or memory to spare for now, or an address is not this machine's yet, or still another process's.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     let is_address = matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable);
-    let code = error.raw_os_error();
-    is_address
-        || matches!(code, Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM))
-        || matches!(code, Some(libc::ENOSPC | libc::EDQUOT))
+    is_address || matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM))
 }
 
 /// The one line that the user sees: what failed, and why, as `{:#}`, with the system's errors in words alone.
@@ -176,10 +173,8 @@ mod tests {
             (line_of(&error), status_of(&error)),
             ("the log: --log-file /x: no such file or directory".into(), ExitStatus::Ending(Ending::Refused))
         );
-        for code in [libc::EAGAIN, libc::ENOSPC] {
-            let error = anyhow::Error::from(io::Error::from_raw_os_error(code)).context("24 threads can't be made");
-            assert_eq!(status_of(&error), ExitStatus::Unavailable);
-        }
+        let error = anyhow::Error::from(io::Error::from_raw_os_error(libc::EAGAIN)).context("24 threads can't be made");
+        assert_eq!(status_of(&error), ExitStatus::Unavailable);
         let error = with_status(ExitStatus::NotFound, "job: not found").context("COMMAND");
         assert_eq!((line_of(&error), status_of(&error)), ("COMMAND: job: not found".into(), ExitStatus::NotFound));
     }

@@ -29,6 +29,7 @@ use nix::unistd::{AccessFlags, eaccess};
 use serde_json::{Value, json};
 
 use crate::config::Log;
+use crate::exit::{ExitStatus, with_status};
 use crate::process::locked;
 use crate::text::{one_line, reason};
 
@@ -390,10 +391,11 @@ impl Sink {
 }
 
 fn not_opened(log: &Log, error: io::Error) -> anyhow::Error {
-    let cause = if error.raw_os_error() == Some(Errno::ENXIO as i32) {
-        anyhow!("it is a named pipe that nobody reads, or a socket")
-    } else {
-        error.into()
+    let cause = match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENXIO) => anyhow!("it is a named pipe that nobody reads, or a socket"),
+        // A disk that is full for now is no reason to be out of the election for good.
+        Some(Errno::ENOSPC | Errno::EDQUOT) => with_status(ExitStatus::Unavailable, reason(&error)),
+        _ => error.into(),
     };
     cause.context(format!("{}: can't be opened", log.file_shown))
 }

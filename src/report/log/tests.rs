@@ -124,8 +124,12 @@ fn an_error_names_a_pipe_without_a_reader() {
     let path = directory.path().join("pipe");
     nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
     let log = Log { is_json: TEXT, verbosity: 0, file: Some(path), file_shown: "--log-file pipe".to_owned() };
-    let refusal = crate::exit::line_of(&Sink::open(&log).unwrap_err());
-    assert_eq!(refusal, "--log-file pipe: can't be opened: it is a named pipe that nobody reads, or a socket");
+    let refusal = Sink::open(&log).unwrap_err();
+    let line = "--log-file pipe: can't be opened: it is a named pipe that nobody reads, or a socket";
+    assert_eq!((crate::exit::line_of(&refusal), crate::exit::status_of(&refusal).code()), (line.to_owned(), 125));
+    let full = not_opened(&log, io::Error::from(Errno::ENOSPC));
+    let line = "--log-file pipe: can't be opened: no space left on device";
+    assert_eq!((crate::exit::line_of(&full), crate::exit::status_of(&full).code()), (line.to_owned(), 86));
 }
 
 #[test]
