@@ -277,15 +277,15 @@ impl Once {
         if facts.attempt.as_ref().is_some_and(|found| found.member == fact.member && found.term == fact.term) {
             facts.attempt = facts.attempt_before.take();
         }
-        let (mut fact, term) = (fact.clone(), fact.term);
+        let (seq, term) = (fact.seq, fact.term);
         self.unconfirmed_end = None;
         self.learn(facts);
-        fact.attempt = self.next_attempt();
         if self.scheduled.is_some() && self.skip().is_some() {
             self.phase = Phase::Waiting { term, skip: None };
             self.begin_schedule(now);
         } else if self.scheduled.is_some() || !self.skip_if_settled() {
-            self.run(fact);
+            // The outcome counts what was read only now: a failure, or that the key was forgotten.
+            self.run(self.begun(seq, term));
         }
     }
 
@@ -547,15 +547,16 @@ impl Once {
 
     fn announce(&mut self, now: Time, term: Offset, until: Time) {
         let id = self.next_id();
-        let window = self.policy.window;
-        let fact = Fact {
-            window,
-            attempt: self.next_attempt(),
-            ..self.own_fact(id, self.policy.key.clone(), Outcome::Running, term)
-        };
+        let fact = self.begun(id, term);
         self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
         let looks_at = Some(now + until.since(now) / 2);
         self.phase = Phase::Announcing { id, fact, looks_at, until: until.max(now) };
+    }
+
+    /// The fact that the wanted run begins, by what is known now.
+    fn begun(&self, seq: u32, term: Offset) -> Fact {
+        let fact = self.own_fact(seq, self.policy.key.clone(), Outcome::Running, term);
+        Fact { window: self.policy.window, attempt: self.next_attempt(), ..fact }
     }
 
     /// A fact of this candidate, with this number.

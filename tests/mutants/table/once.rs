@@ -48,6 +48,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Node("once_answers::a_failure_that_is_read_before_the_run_counts", "left: (true, false)")],
     },
     Mutant {
+        name: "ForgottenBehindOwnRun",
+        breaks: "once: of what the second reading finds, it does not count that the key was forgotten, and a run after that is forgotten as well",
+        edits: &[edit("self.run(‹self.begun(seq, term)›);", "Fact { forgets: 0, ..self.begun(seq, term) }")],
+        noticed_by: &[Node("once_answers::a_key_that_is_forgotten_before_the_run_is_done_after_it", "left: (Done, 0)")],
+    },
+    Mutant {
         name: "UnrecordedOutcome",
         breaks: "once: the release neither waits for the outcome's acknowledgement nor contains the outcome",
         edits: &[

@@ -195,6 +195,41 @@ fn a_failure_that_is_read_before_the_run_counts() {
     }
 }
 
+/// An operator has forgotten the key before `running` reached the log, and so did not see it; but the claim stands before the forgetting.
+#[test]
+fn a_key_that_is_forgotten_before_the_run_is_done_after_it() {
+    let (mut host, id) = leading(0);
+    let (begun, id) = unconfirmed(&mut host, id);
+    let forgotten = Some(Fact { forgets: 1, ..fact(Outcome::Forgotten, begun.term, None, 1) });
+    let found = Facts { forgotten, ..attempted(begun) };
+    facts(&mut host, FactsEvent::Read { id, end: 3, facts: Box::new(found) });
+    assert!(asked(&mut host).spawns);
+    host.started();
+    host.actions();
+    host.ends(JobStatus::Exited(0));
+    let (id, ended) = asked(&mut host).appended.unwrap();
+    assert_eq!((ended.outcome, ended.forgets), (Outcome::Done, 1));
+    facts(&mut host, FactsEvent::Appended { id, offset: 3 });
+    host.actions();
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Job(JobStatus::Exited(0))]);
+}
+
+/// The broker that answered first had lost the facts of an earlier journal, in which terms were higher.
+#[test]
+fn a_journal_that_was_made_anew_is_noticed_before_the_run() {
+    let (mut host, id) = leading(0);
+    let (begun, id) = unconfirmed(&mut host, id);
+    let found = attempted(fact(Outcome::Running, begun.term + 100, None, 1));
+    facts(&mut host, FactsEvent::Read { id, end: 3, facts: Box::new(found) });
+    assert!(asked(&mut host).spawns);
+    host.started();
+    host.actions();
+    host.ends(JobStatus::Exited(3));
+    let (_, failed) = asked(&mut host).appended.unwrap();
+    assert_eq!((failed.outcome, failed.remakes), (Outcome::Failed, 1));
+}
+
 /// The second reading opens a connection as the first did, so on a slow link it takes as long: for longer than half a lease, after a lead in
 /// which that was too short.
 #[test]
