@@ -72,18 +72,22 @@ impl Once {
         self.released.as_ref().is_some_and(is_named)
     }
 
-    /// The newest run, if it began and did not finish, and the present window is not caught up.
+    /// The newest run, if it began and did not finish, and its window is the present one, which is not caught up.
     fn left_unfinished(&self) -> Option<&Fact> {
-        let run =
-            self.known.attempt.as_ref().filter(|run| run.outcome == Outcome::Running && run.window == self.shown)?;
-        let is_caught_up = self.policy.schedule != Some(CatchUp::None) || self.known.has_forgotten(run);
-        (!is_caught_up && !self.is_released(run)).then_some(run)
+        let left = self.unfinished_in(|window, shown| window == shown)?;
+        let is_caught_up = self.policy.schedule != Some(CatchUp::None) || self.known.has_forgotten(left);
+        (!is_caught_up).then_some(left)
     }
 
     /// The newest run, if it began and did not finish, and its window is over, so that it can't run any more.
     fn unfinished(&self) -> Option<&Fact> {
+        self.unfinished_in(|window, shown| window.until_ms <= shown.from_ms)
+    }
+
+    /// The newest run, if it began and did not finish, and its window is the wanted one beside that of the wall clock.
+    fn unfinished_in(&self, is_wanted: impl Fn(Span, Span) -> bool) -> Option<&Fact> {
         let (run, shown) = (self.known.attempt.as_ref()?, self.shown?);
-        let window = run.window.filter(|window| window.until_ms <= shown.from_ms)?;
+        let window = run.window.filter(|window| is_wanted(*window, shown))?;
         let mut done = self.known.runs().filter(|fact| fact.place() == Place::Done && self.believes(fact));
         // A success that was forgotten before the run is none of it.
         let is_before =

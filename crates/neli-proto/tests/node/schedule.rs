@@ -297,6 +297,19 @@ fn a_run_that_ended_is_not_reported_as_unfinished() {
     }
 }
 
+/// The success is at another place than the run's beginning, which stays.
+#[test]
+fn at_a_handover_after_a_success_nothing_is_reported_as_unfinished() {
+    for catch_up in [CatchUp::Last, CatchUp::None] {
+        let mut found = done(5);
+        found.attempt = attempted(5, Outcome::Running, 1).attempt;
+        let (host, first) = leads_with(catch_up, 5, found);
+        assert!(awaits_window(&host) && first.appended.is_none());
+        let notes: Vec<_> = first.actions.into_iter().filter(|action| matches!(action, Action::Note(_))).collect();
+        assert_eq!(notes, [waiting(6)]);
+    }
+}
+
 #[test]
 fn windows_during_a_run_are_skipped_and_recorded_as_over() {
     let (mut host, first) = leads(5, done(4));
