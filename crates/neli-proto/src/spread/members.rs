@@ -58,7 +58,7 @@ pub(super) struct Member {
     pub(super) max_roles: Option<u32>,
     /// How often in a row it has not taken a role that was handed to it.
     pub(super) not_taken: u32,
-    /// How often in a row its job was unhealthy or failed too often, and when that row ends unless it happens again.
+    /// How often in a row its job was unhealthy or failed too often, or its guard died, and when that row ends unless it happens again.
     unfit: u32,
     unfit_until: Time,
     /// The number of roles for which it stands, and this process does not.
@@ -154,7 +154,7 @@ impl Member {
         match why {
             Some(why) if why.goes_for_good() => self.goes(now, Absence::ForGood),
             Some(Why::Suspended) => self.went_silent(now),
-            Some(Why::RestartLimit | Why::Unhealthy) => self.ran_badly(now),
+            Some(Why::GuardDied | Why::RestartLimit | Why::Unhealthy) => self.ran_badly(now),
             Some(_) | None => {}
         }
     }

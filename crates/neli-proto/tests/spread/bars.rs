@@ -84,6 +84,15 @@ fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
     assert_eq!(next_handed_over(&mut spread, now, &["m2"]).0, 60, "the first time in a row");
 }
 
+/// Its machine may have no room for another process: then each role that it was given would come back.
+#[test]
+fn a_process_whose_guard_died_gets_nothing_for_a_minute() {
+    let mut spread = Spread::new(&settings(6));
+    leads(&mut spread, START, 6);
+    spread.released(START, 0, &"m2".into(), "guard-died");
+    assert_eq!(next_handed_over(&mut spread, START, &["m2"]), (60, 5, "m2".into()));
+}
+
 #[test]
 fn a_role_that_is_not_taken_for_ten_seconds_is_not_waited_for() {
     let mut spread = Spread::new(&settings(6));
