@@ -124,6 +124,13 @@ impl Hello {
         to_line(Some(KIND), self)
     }
 
+    /// The name that the writer's next process has as well: without the process id, with which the name ends where none was given.
+    pub(crate) fn lasting_name(&self) -> Option<&str> {
+        let name = self.name.as_deref()?;
+        let is_own = |pid: &str| self.pid.is_some_and(|own| pid.parse() == Ok(own));
+        Some(name.rsplit_once(':').filter(|(_, pid)| is_own(pid)).map_or(name, |(host, _)| host))
+    }
+
     /// Whether the writer takes roles: only after its first hello was read back and the others could answer it.
     pub(crate) const fn takes_roles(&self) -> bool {
         !self.leaves && (self.joined.is_some() || self.roles.is_none())

@@ -182,7 +182,7 @@ impl ManyRoles {
             spread.received_earlier(now, member, max_roles);
         }
         if is_live {
-            spread.note_name(now, member, hello.name.as_deref());
+            spread.note_name(now, member, hello.lasting_name());
             if let Some(asked) = &hello.asks {
                 spread.asked(now, asked);
             }

@@ -3,9 +3,11 @@
 use std::iter;
 use std::time::Duration;
 
+use neli_proto::hello::Hello;
+use neli_proto::many_roles::ManyRoles;
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::record::MemberId;
-use neli_proto::spread::{Action, Holding, Spread};
+use neli_proto::spread::{Action, Holding, Settings, Spread};
 use neli_proto::time::Time;
 use neli_proto::timings::Elector;
 
@@ -180,5 +182,60 @@ fn one_that_dies_shortly_after_its_start_again_and_again_must_stand_for_a_minute
         spread.observe(then, 3, Holding::Vacant { successor: None });
         spread.observe(then, 3, Holding::Leading);
         now = then + Duration::from_secs(5);
+    }
+}
+
+/// The hello of a process with four roles on as many partitions.
+fn hello(member: &str, name: &str, pid: u32) -> Hello {
+    let roles = Some("4".into());
+    Hello {
+        roles,
+        partitions: Some(4),
+        pid: Some(pid),
+        joined: Some(0),
+        ..Hello::new(member.into(), Some(name.into()))
+    }
+}
+
+/// Lets time pass beside a process that said this hello and, if it `answers`, says it again when it is asked. Returns when it is handed a role.
+fn handed_beside(many: &mut ManyRoles, from: Time, other: &Hello, answers: bool) -> Option<Duration> {
+    let mut offset = i64::try_from(from.since(START).as_millis()).unwrap() + 100;
+    let mut now = from;
+    many.received(now, offset, &other.to_bytes());
+    loop {
+        while let Some(action) = many.poll_action() {
+            if matches!(&action, Action::HandOver { to, .. } if *to == other.member) {
+                return Some(now.since(from));
+            } else if matches!(&action, Action::Hello(said) if answers && said.asks.as_ref() == Some(&other.member)) {
+                offset += 1;
+                many.received(now, offset, &other.to_bytes());
+            }
+        }
+        now = many.poll_timeout().filter(|due| *due < from + HELLO_HOLDS)?;
+        many.handle_timeout(now);
+    }
+}
+
+/// Without `--name` each process has its own process id in its name.
+#[test]
+fn one_that_has_another_process_id_after_each_death_must_stand_for_a_minute_too() {
+    for (names, waits) in [(["web:41", "web:42", "web:43"], 60), (["a", "b", "c"], 1), (["web:1", "web:2", "web:3"], 1)]
+    {
+        let own = Hello { partitions: None, joined: None, ..hello("me", "me:7", 7) };
+        let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: LOG, are_spread: true });
+        many.topic_judged(START, 0);
+        many.listens(START, 0, 10, 4);
+        drop(many.poll_action());
+        many.received(START, 12, &hello("me", "me:7", 7).to_bytes());
+        let stands = many.poll_timeout().unwrap();
+        many.handle_timeout(stands);
+        (0..4).for_each(|role| many.observe(stands, role, Holding::Leading));
+        let mut handed = None;
+        for ((life, name), pid) in (0..).zip(names).zip(41..) {
+            let born = stands + MINUTE * 2 * life;
+            handed = handed_beside(&mut many, born, &hello(name, name, pid), life == 2);
+            assert!(life == 2 || handed.is_none(), "{name} is handed a role, and does not answer");
+        }
+        assert_eq!(handed, Some(Duration::from_secs(waits)), "{names:?}");
     }
 }
