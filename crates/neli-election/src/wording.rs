@@ -43,7 +43,8 @@ pub(crate) fn refusal(refusal: &Refusal) -> String {
     })
 }
 
-/// What a program must learn of a lead beside its events: why it ended in no orderly way, and that a guarantee was broken.
+/// What a program must learn beside its events: why a lead ended in no orderly way, that a guarantee was broken, and that another candidate does
+/// other work.
 pub(crate) fn trouble(note: &Note) -> Option<String> {
     if let Note::Fenced { term, late: Some(late), .. } = note {
         Some(format!(
@@ -71,6 +72,12 @@ pub(crate) fn trouble(note: &Note) -> Option<String> {
         Some(format!(
             "{by} leads although term {term} was not over here: check whether a machine's clock ran at a wrong rate, or a machine \
              was paused"
+        ))
+    } else if let Note::OnceDiffers { name, theirs, .. } = note {
+        let name = name.as_deref().unwrap_or("another candidate");
+        Some(format!(
+            "{name} stands in this election with {theirs}, which the library does not do, so that its job does not run while this program \
+             leads: choose another group"
         ))
     } else {
         None
@@ -167,6 +174,12 @@ mod tests {
 
     #[test]
     fn a_program_reads_what_it_can_do() {
+        let (name, theirs, ours) = (Some("web2".into()), "--once --retries 2".into(), "".into());
+        assert_eq!(
+            trouble(&Note::OnceDiffers { name, theirs, ours }).unwrap_or_default(),
+            "web2 stands in this election with --once --retries 2, which the library does not do, so that its job does not run while this \
+             program leads: choose another group"
+        );
         let overlap = Refusal::Overlap { name: "web2".into(), is_theirs: true };
         assert_eq!(
             refusal(&overlap),

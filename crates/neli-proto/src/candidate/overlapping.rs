@@ -132,10 +132,11 @@ impl Candidate {
         }
     }
 
-    /// Keeps what another candidate's hello says of `--once`, `--window` and `--schedule` if that differs. An earlier version does not say it.
+    /// Keeps what another candidate's hello says of `--once`, `--window` and `--schedule` if that differs. A hello that would be too
+    /// long leaves it out, and the name.
     pub(super) fn compare_once(&mut self, hello: &Hello) {
         let Election { hello: own, shown, .. } = &mut self.election;
-        if hello.once == own.once || hello.version != own.version {
+        if hello.once == own.once || hello.name.is_none() {
             shown.differing_once.remove(&hello.member);
         } else {
             shown.differing_once.insert(hello.member.clone(), hello.once.clone().unwrap_or_default());

@@ -207,7 +207,7 @@ impl Scenario {
         }
     }
 
-    /// `hello=b`, or `hello=b@member-id-in-the-group`, and `priority=10` and `once=v1`.
+    /// `hello=b`, or `hello=b@member-id-in-the-group`, and `priority=10`, `once=v1` and `version=2`; `shortened` if it was too long.
     fn hello(words: &Words<'_>) -> Option<Hello> {
         let (who, id) = words.value("hello").map(|hello| hello.split_once('@').unwrap_or((hello, "")))?;
         let group_member = Some(id.into()).filter(|_| !id.is_empty());
@@ -215,8 +215,9 @@ impl Scenario {
         let (overlap_ms, leaves) = (words.says("overlaps").then_some(1_000), words.says("leaves"));
         let once = words.value("once").map(Into::into);
         let joined = words.number_of("joined");
-        let hello = Hello::new(member(who), Some(who.into()));
-        Some(Hello { group_member, priority, overlap_ms, once, joined, leaves, ..hello })
+        let version = words.value("version").map(Into::into);
+        let hello = Hello::new(member(who), (!words.says("shortened")).then(|| who.into()));
+        Some(Hello { group_member, priority, overlap_ms, once, joined, leaves, version, ..hello })
     }
 
     /// `nonsense` (undecodable), `sent 3` (a record of the candidate itself), or a record in full.
