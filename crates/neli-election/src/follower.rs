@@ -159,8 +159,8 @@ struct Reading {
     /// that each reader finds.
     readers: KafkaReaders,
     router: Router,
-    /// By how many partitions the candidates map roles to partitions; `None` with a single role, which is always in partition 0.
-    mapping: Option<FollowedMapping>,
+    /// By how many partitions the candidates map roles to partitions. A single role is always in partition 0.
+    mapping: FollowedMapping,
     /// In the order of their numbers.
     roles: Vec<Role>,
     /// The roles, by their indices, whose leader may be another than was published: only these are looked at, since there may be thousands
@@ -204,7 +204,7 @@ impl Reading {
         let elections = &source.elections;
         let roles = elections.roles.clone();
         Self {
-            mapping: elections.are_many().then(|| FollowedMapping::new(&elections.typed())),
+            mapping: FollowedMapping::new(&elections.typed()),
             // A topic that was created again may have another number of partitions, so each reader finds it by itself.
             readers: KafkaReaders::new(source, event_sender),
             router: Router::new(roles),
@@ -270,7 +270,7 @@ impl Reading {
             let current = if trouble.is_none() { current } else { current.unanswered() };
             let changes_at = leadership::lasts_for(current).map(|left| now + left);
             let is_partition_known = at == 0 || self.is_mapping_known(now);
-            let known_at = self.mapping.as_ref().and_then(FollowedMapping::known_from).filter(|_| !is_partition_known);
+            let known_at = self.mapping.known_from().filter(|_| !is_partition_known);
             let known = role.state.borrow().as_ref().ok().and_then(Leadership::leader).cloned();
             let mut leadership = Leadership::of(current, now, known.as_ref(), trouble);
             let mut vacant_until = None;
@@ -433,8 +433,10 @@ impl Reading {
             }
             if let Some(SessionEvent::Election { role, event }) = event {
                 self.handle_role_event(now, role, event);
-            } else if let Some(SessionEvent::Hello { offset, value }) = event {
-                self.handle_hello(now, offset, &value);
+            } else if let Some(SessionEvent::Hello { offset, value }) = event
+                && let Some(hello) = Hello::parse(&value)
+            {
+                self.read_hello(now, offset, &hello);
             }
         }
     }
@@ -453,8 +455,15 @@ impl Reading {
                     Err(_) => self.read_anew(now, number),
                 }
             }
-            candidate::Event::HelloAsked { offset } | candidate::Event::ReadHello { offset, .. } => {
+            candidate::Event::HelloAsked { offset } => {
                 role.listener.read_others(now, offset, offset);
+            }
+            candidate::Event::ReadHello { offset, hello } => {
+                role.listener.read_others(now, offset, offset);
+                // Those of other partitions have offsets of their own.
+                if at == 0 {
+                    self.read_hello(now, offset, &hello);
+                }
             }
             candidate::Event::HistoryCut => self.read_anew(now, number),
             candidate::Event::Passed { first, last } => {
@@ -500,8 +509,8 @@ impl Reading {
     fn read_anew(&mut self, now: Time, number: u32) {
         let at = number as usize;
         self.touched.insert(at);
-        if let Some(mapping) = self.mapping.as_mut().filter(|_| at == 0) {
-            mapping.history_cut();
+        if at == 0 {
+            self.mapping.history_cut();
         }
         self.roles[at].listener.history_cut(now);
         // A term of the new history may have the number of one of the old.
@@ -558,10 +567,9 @@ impl Reading {
         self.follow_router(now);
     }
 
-    fn handle_hello(&mut self, now: Time, offset: Offset, hello: &[u8]) {
-        let Some((mapping, hello)) = self.mapping.as_mut().zip(Hello::parse(hello)) else { return };
-        let known_from = mapping.known_from();
-        let warning = mapping.received(now, offset, &hello);
+    fn read_hello(&mut self, now: Time, offset: Offset, hello: &Hello) {
+        let known_from = self.mapping.known_from();
+        let warning = self.mapping.received(now, offset, hello);
         if known_from.is_none_or(|from| now < from) {
             self.touched.extend(0..self.roles.len());
         }
@@ -572,8 +580,10 @@ impl Reading {
 
     /// Maps roles to partitions by the number in the last hello. Returns whether roles have moved, so that all journals are read anew.
     fn follow_mapping(&mut self, now: Time) -> bool {
-        let counted = self.mapping.as_ref().and_then(FollowedMapping::counted);
-        let counted = counted.and_then(|counted| i32::try_from(counted).ok());
+        if !self.readers.source.elections.are_many() {
+            return false;
+        }
+        let counted = self.mapping.counted().and_then(|counted| i32::try_from(counted).ok());
         if counted == self.readers.source.partitions {
             return false;
         }
@@ -601,16 +611,17 @@ impl Reading {
 
     /// Whether it is known by how many partitions roles are mapped, so that a role without records has no leader.
     fn is_mapping_known(&self, now: Time) -> bool {
-        let is_known_by_hello = |mapping: &FollowedMapping| mapping.known_from().is_some_and(|from| now >= from);
-        self.mapping.as_ref().is_none_or(is_known_by_hello) || self.router.partitions() == Some(1)
+        self.mapping.known_from().is_some_and(|from| now >= from) || self.router.partitions() == Some(1)
     }
 
     /// Notes that a role's journal has been read up to its end.
     fn note_caught_up(&mut self, now: Time, at: usize) {
-        let Some(mapping) = self.mapping.as_mut().filter(|_| at == 0) else { return };
-        let known_from = mapping.known_from();
-        mapping.caught_up(now, self.roles[at].listener.has_read_whole_log());
-        if mapping.known_from() != known_from {
+        if at != 0 {
+            return;
+        }
+        let known_from = self.mapping.known_from();
+        self.mapping.caught_up(now, self.roles[at].listener.has_read_whole_log());
+        if self.mapping.known_from() != known_from {
             self.touched.extend(0..self.roles.len());
         }
     }

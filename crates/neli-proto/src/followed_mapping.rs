@@ -51,14 +51,13 @@ impl FollowedMapping {
     }
 
     /// Handles a hello that was read in partition 0 at `offset`. Returns a warning if its writer stands for none of the followed roles, or maps one of
-    /// them to another partition whatever the number of partitions is; once for each mapping.
+    /// them to another partition whatever the number of partitions is; once for each mapping. A candidate of other roles may have gone before the
+    /// reading began: it counts when it says hello again.
     pub fn received(&mut self, now: Time, offset: Offset, hello: &Hello) -> Option<String> {
         if self.last.is_some_and(|last| offset <= last) {
             return None;
         }
         self.last = Some(offset);
-        // A candidate of one role uses partition 0 alone.
-        hello.roles.as_ref()?;
         let other = hello.mapping();
         let own = Mapping::new(&self.typed, other.partitions());
         let name = hello.name.as_deref().unwrap_or(hello.member.as_str());
@@ -66,13 +65,16 @@ impl FollowedMapping {
         // The writer of a first hello may be refused, since it counts partitions that were added under running candidates; and one that has gone
         // may have been replaced by one that counts another number.
         let stands = hello.takes_roles() && !hello.stands_for_no_role();
-        if own.shares_role(&other) && (stands || self.counted.is_none()) {
+        let shares_role = own.shares_role(&other);
+        // A candidate of one role uses partition 0 alone, so it counts none.
+        if hello.roles.is_some() && shares_role && (stands || self.counted.is_none()) {
             self.counted = Some(other.partitions());
             self.known_from = Some(now);
         }
         let is_new =
             |reported: &mut BTreeSet<_>| reported.len() < MOST_REPORTED && reported.insert(other.shown("roles"));
-        warning.filter(|_| !hello.leaves && is_new(&mut self.reported))
+        let is_there = !hello.leaves && (shares_role || self.known_from.is_some());
+        warning.filter(|_| is_there && is_new(&mut self.reported))
     }
 
     fn warning(own: &Mapping, other: &Mapping, name: &str) -> Option<String> {
@@ -159,6 +161,37 @@ mod tests {
         let line = br#"{"v":1,"member":"m","seq":1,"kind":"hello"}"#;
         assert_eq!(mapping.read(&Hello::parse(line).unwrap()), None);
         assert_eq!((mapping.0.counted(), mapping.0.known_from()), (None, None));
+    }
+
+    /// It may have gone, unless it says hello after the end of the log was reached.
+    #[test]
+    fn a_candidate_of_one_role_is_reported_where_roles_have_names_and_the_other_way_round() {
+        let of_one = Hello::parse(br#"{"v":1,"member":"m","name":"web2","seq":1,"kind":"hello"}"#).unwrap();
+        for (typed, other, expected) in [
+            (
+                "a,b",
+                &of_one,
+                Some(
+                    "web2 stands in this group for other roles (0 alone), and for none of those that are followed (a, b)",
+                ),
+            ),
+            (
+                "1",
+                &hello("a,b", r#","partitions":2"#),
+                Some(
+                    "web2 stands in this group for other roles (a, b), and for none of those that are followed (0 alone)",
+                ),
+            ),
+            ("1", &hello("4", r#","partitions":4,"joined":0"#), None),
+            ("1", &of_one, None),
+        ] {
+            let mut mapping = Fixture::new(typed);
+            assert_eq!(mapping.read(other), None);
+            mapping.0.caught_up(Time::ZERO, false);
+            let warning = mapping.read(other);
+            assert_eq!(warning.as_deref().and_then(|warning| Some(warning.split_once("; ")?.0)), expected);
+            assert_eq!(mapping.read(other), None, "once");
+        }
     }
 
     #[test]

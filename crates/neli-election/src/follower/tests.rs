@@ -209,7 +209,9 @@ fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
         let claim = CLAIM.replace("-1", &(END - 2).to_string());
         let read = candidate::Event::of_record(END - 1, Some(claim.as_bytes()), None);
         reading.handle_role_event(began, 0, read);
-        reading.handle_hello(began, END - 3, hello);
+        if let Some(hello) = Hello::parse(hello) {
+            reading.read_hello(began, END - 3, &hello);
+        }
         let due = reading.publish(began);
         assert!(matches!(*followers[0].borrow(), Ok(Leadership::Led(_))));
         if let Some(due) = due.filter(|due| *due <= began + after) {
@@ -354,4 +356,23 @@ fn a_warning_is_passed_on() {
     let mut reading = Reading::new(source(), events, Vec::new(), warnings, None);
     reading.handle(SessionEvent::Warning("odd\nname".to_owned()).into()).unwrap();
     assert_eq!(told.try_recv(), Ok(Event::Warning { message: "odd\\nname".to_owned() }), "in one line");
+}
+
+/// The one role is vacant for ever: those candidates have elections of their own.
+#[test]
+fn a_follower_of_one_role_is_warned_of_candidates_with_names_of_roles() {
+    let mut fixture = Fixture::new();
+    let Fixture { reading, _warnings: told, .. } = &mut fixture;
+    let began = clock::now();
+    let hello = br#"{"v":1,"member":"m","name":"web2","seq":1,"kind":"hello","roles":"a,b","partitions":2}"#;
+    reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: 1 });
+    reading.handle_role_event(began, 0, candidate::Event::of_hello(0, Some(hello)));
+    assert!(told.try_recv().is_err(), "it may have gone");
+    for offset in [1, 2] {
+        reading.handle_role_event(began, 0, candidate::Event::of_hello(offset, Some(hello)));
+    }
+    let message = "web2 stands in this group for other roles (a, b), and for none of those that are followed (0 alone); follow the roles of \
+                   the candidates";
+    assert_eq!(told.try_recv(), Ok(Event::Warning { message: message.to_owned() }));
+    assert!(told.try_recv().is_err(), "once");
 }
