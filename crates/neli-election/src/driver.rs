@@ -513,7 +513,7 @@ impl Driver {
             return;
         }
         if held.in_flight_until.is_some() {
-            return;
+            return of_role.guard.idles(&nothing);
         }
         let is_skipped = last.is_some() && held.tenure.ends() != Some(Reason::Expired);
         held.tenure.end(Reason::Resigned);

@@ -387,7 +387,8 @@ impl Reading {
             return Err(Error::Refused(error));
         } else if let SessionEvent::Outage { error: None } = event {
             self.trouble_is_over();
-            if mem::take(&mut self.is_down) {
+            // Before a first answer there is nothing to begin anew: a new client may be as slow.
+            if mem::take(&mut self.is_down) && self.roles.iter().any(|role| role.answered_at.is_some()) {
                 self.begin_anew(clock::now());
             }
         } else if let SessionEvent::Outage { error } = event {
@@ -499,8 +500,10 @@ impl Reading {
     fn begin_anew(&mut self, now: Time) {
         for (number, role) in self.roles().zip(&mut self.roles) {
             (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());
+            role.answered_at = None;
             self.router.read_anew(now, number);
         }
+        self.mapping.history_cut();
         self.touched.extend(0..self.roles.len());
         self.follow_router(now);
     }

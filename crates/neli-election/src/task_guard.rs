@@ -22,6 +22,8 @@ pub(crate) struct TaskGuard {
     guard: Guard,
     /// The actions to be performed, in this order.
     actions: VecDeque<Action>,
+    /// No task is left, though the lead is not over yet: what they have sent may be in flight.
+    is_idle: bool,
     /// A task that is still there this long after its end is stuck: a lease.
     patience: Duration,
     process: i32,
@@ -30,7 +32,7 @@ pub(crate) struct TaskGuard {
 impl TaskGuard {
     /// `process`: the id of this process, by which the journal names the process that runs the job.
     pub(crate) fn new(patience: Duration, process: i32) -> Self {
-        Self { guard: Guard::new(patience), actions: VecDeque::new(), patience, process }
+        Self { guard: Guard::new(patience), actions: VecDeque::new(), is_idle: false, patience, process }
     }
 
     /// Forgets the terms of a log that was cut. No task is alive.
@@ -69,6 +71,11 @@ impl TaskGuard {
         }
     }
 
+    /// No task runs under the lead any more. [`ended`](Self::ended) follows.
+    pub(crate) fn idles(&mut self, _: &NoTask) {
+        self.is_idle = true;
+    }
+
     /// No task runs under the lead any more, and none will.
     pub(crate) fn ended(&mut self, now: Time, _: &NoTask) {
         self.tell(now, Event::MainEnded { status: JobStatus::Exited(0) });
@@ -84,8 +91,9 @@ impl TaskGuard {
     fn perform(&mut self, now: Time) {
         while let Some(action) = self.guard.poll_action() {
             if let Action::Kill(_) = action {
-                // The tasks were not dropped yet.
-                self.guard.handle(now, Event::Killed(KillRound { lived_at: Some(now), ..KillRound::default() }));
+                let (none_lived_at, lived_at) = if self.is_idle { (Some(now), None) } else { (None, Some(now)) };
+                self.guard
+                    .handle(now, Event::Killed(KillRound { has_seen_all: self.is_idle, lived_at, none_lived_at }));
             } else if let Action::Learn { .. } = action {
                 self.guard.handle(now, Event::Learnt { begun: now });
             } else if let Action::AnswerStarted = action {
@@ -94,6 +102,7 @@ impl TaskGuard {
                 self.actions.push_back(Action::Answer(Answer::Stuck { pids: vec![self.process] }));
             } else {
                 if let Action::Start { .. } = action {
+                    self.is_idle = false;
                     self.guard.handle(now, Event::Executed);
                 }
                 self.actions.push_back(action);

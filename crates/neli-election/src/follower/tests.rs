@@ -121,6 +121,11 @@ fn after_an_outage_nothing_of_before_counts() {
     reading.publish(began);
     assert_eq!(*follower.borrow(), Ok(Leadership::Unknown { trouble: None }), "until it is read");
     assert!(!reading.roles[0].listener.is_caught_up());
+    // A client that is slow to answer first is not replaced for that.
+    let number = reading.router.reading_of(0);
+    reading.handle(SessionEvent::Outage { error: Some("no answer".to_owned()) }.into()).unwrap();
+    reading.handle(SessionEvent::Outage { error: None }.into()).unwrap();
+    assert_eq!(reading.router.reading_of(0), number);
 }
 
 /// The leader of a partition may be out of reach from here alone, while the others answer.

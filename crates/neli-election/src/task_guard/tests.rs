@@ -94,6 +94,26 @@ fn at_the_deadline_what_runs_is_ended_and_only_its_end_is_answered() {
     );
 }
 
+/// What a dropped task has sent has a margin to arrive, at whose end the lease is over: nothing of the task was alive then.
+#[test]
+fn a_lead_is_not_late_while_only_what_was_sent_is_under_way() {
+    for is_idle in [false, true] {
+        let mut guard = leading();
+        guard.handle_timeout(at(10));
+        if is_idle {
+            guard.idles(&no_task());
+        }
+        for second in 11..14 {
+            guard.handle_timeout(at(second));
+        }
+        actions(&mut guard);
+        guard.ended(at(14), &no_task());
+        let done = actions(&mut guard);
+        let [Action::Answer(Answer::Fenced { end: Some(end), .. })] = done.as_slice() else { panic!("{done:?}") };
+        assert_eq!(end.overrun(at(12)).is_none(), is_idle, "{end:?}");
+    }
+}
+
 #[test]
 fn the_task_learns_of_the_barrier_which_ends_at_the_stop_timeout() {
     let mut guard = leading();
