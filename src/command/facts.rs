@@ -73,8 +73,9 @@ fn ran_in(run: &Fact, term: Offset, leader: Option<&MemberId>) -> bool {
 pub(super) fn learn_release(facts: &mut Facts, key: &str, seen: Seen<'_>) {
     let counts = |fact: &Fact| !facts.has_forgotten(fact);
     let released = |past: &PastTerm| {
-        let is_meant = |run: &KeyedRun| *run.key == *key && run.is_window != Some(true);
-        released_exit(past, is_meant).filter(|exit| *exit == 0)?;
+        let TermEnd::Released { how, .. } = &past.end else { return None };
+        let is_meant = |run: &&KeyedRun| *run.key == *key && run.is_window != Some(true);
+        how.once.as_ref().filter(is_meant).filter(|_| how.exit == Some(0))?;
         let PastLeader { member, name } = (*past.leader).clone();
         let fact = Fact { member, name, exit: Some(0), ..Fact::new(key, Outcome::Done, past.term) };
         Some(fact).filter(counts)
@@ -84,12 +85,6 @@ pub(super) fn learn_release(facts: &mut Facts, key: &str, seen: Seen<'_>) {
     {
         facts.done = Some(success);
     }
-}
-
-/// The job's exit status in the release of a term, if the release names the run that is meant.
-fn released_exit(past: &PastTerm, is_meant: impl Fn(&KeyedRun) -> bool) -> Option<u8> {
-    let TermEnd::Released { how, .. } = &past.end else { return None };
-    how.exit.filter(|_| how.once.as_ref().is_some_and(is_meant))
 }
 
 /// Reads the facts in this topic.
@@ -208,10 +203,13 @@ impl LastRun {
     pub(super) fn learn_release(&mut self, history: &History) {
         let Fact { key, window, .. } = &self.fact;
         let is_its = |past: &&PastTerm| ran_in(&self.fact, past.term, past.leader.member.as_ref());
-        let past = history.terms().iter().rfind(is_its).filter(|_| self.fact.outcome == Outcome::Running);
+        let past = history.terms().iter().rfind(is_its).map(|past| &past.end);
+        let Some(TermEnd::Released { how, .. }) = past.filter(|_| self.fact.outcome == Outcome::Running) else {
+            return;
+        };
         let is_named =
-            |run: &KeyedRun| run.key == *key && run.is_window.is_none_or(|is_window| is_window == window.is_some());
-        if let Some(exit) = past.and_then(|past| released_exit(past, is_named)) {
+            |run: &&KeyedRun| run.key == *key && run.is_window.is_none_or(|is_window| is_window == window.is_some());
+        if let (Some(_), Some(exit)) = (how.once.as_ref().filter(is_named), how.exit) {
             let outcome = if exit == 0 { Outcome::Done } else { Outcome::Failed };
             // When it ended by its machine's clock is unknown.
             self.fact = Fact { outcome, exit: Some(exit), at_ms: None, ..self.fact.clone() };

@@ -39,7 +39,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let look = &Look::of(args, TIMEOUT)?;
     let read = reading::run(read(look, svg.is_some()))?;
     if let Some(first) = read.seen().next().filter(|_| !read.seen().any(|seen| seen.is_known())) {
-        return Err(with_status(VACANT, no_record(first.election, first.topic.other_groups())));
+        return Err(with_status(VACANT, no_record(first.election, first.other_groups)));
     }
     warn_of_clock(read.seen().map(|seen| seen.read.observer()));
     let now = read_at();

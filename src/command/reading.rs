@@ -146,13 +146,23 @@ impl Following {
     /// The reader has failed.
     pub(super) async fn next(&mut self) -> Result<Vec<TopicsEvent>> {
         let tick = *self.tick.get_or_insert_with(|| clock::now() + TICK);
+        let events = self.next_until(tick).await?;
+        self.tick = self.tick.filter(|_| !events.is_empty());
+        Ok(events)
+    }
+
+    /// The next events; none at this time.
+    ///
+    /// # Errors
+    ///
+    /// The reader has failed.
+    pub(super) async fn next_until(&mut self, due: Time) -> Result<Vec<TopicsEvent>> {
         let mut events = Vec::new();
         // What is due does not wait behind events that come without end.
-        let is_due = tick <= clock::now();
-        if !is_due && before(Some(tick), self.events.recv_many(&mut events, TOGETHER)).await == Some(0) {
+        let is_due = due <= clock::now();
+        if !is_due && before(Some(due), self.events.recv_many(&mut events, TOGETHER)).await == Some(0) {
             return Err(gone());
         }
-        self.tick = self.tick.filter(|_| !events.is_empty());
         Ok(events)
     }
 
@@ -161,7 +171,7 @@ impl Following {
     /// # Errors
     ///
     /// The reader has failed.
-    pub(super) async fn next_event(&mut self, due: Option<Time>) -> Result<Option<TopicsEvent>> {
+    async fn next_event(&mut self, due: Option<Time>) -> Result<Option<TopicsEvent>> {
         before(due, self.events.recv()).await.map(|event| event.ok_or_else(gone)).transpose()
     }
 
@@ -173,18 +183,22 @@ impl Following {
     /// Kafka refuses permanently, or there is [`NoAnswer`] in time.
     pub(super) async fn read_to_ends(&mut self, topics: &mut Topics, limit: Limit) -> Result<Vec<String>> {
         let (mut due, mut was_answered) = (limit.due(), false);
-        while !topics.is_complete() && clock::now() < due {
-            let Some(event) = self.next_event(Some(due)).await? else { break };
+        while !topics.is_complete() {
+            let events = self.next_until(due).await?;
+            if events.is_empty() {
+                break;
+            }
+            let has_answer = events.iter().any(|event| matches!(event, TopicsEvent::Answered { .. }));
+            let is_first_answer = has_answer && !mem::replace(&mut was_answered, true);
             // What is written on behind the ends is no progress.
-            let is_progress = if let TopicsEvent::Read { topic, partition, .. } = &event {
+            let is_progress = |event: &TopicsEvent| {
+                let TopicsEvent::Read { topic, partition, .. } = event else { return false };
                 topics.topic(topic).is_some_and(|read| !read.is_read(*partition))
-            } else {
-                matches!(event, TopicsEvent::Answered { .. }) && !mem::replace(&mut was_answered, true)
             };
-            if is_progress {
+            if is_first_answer || events.iter().any(is_progress) {
                 due = limit.due();
             }
-            self.handle(topics, event)?;
+            self.handle_all(topics, events)?;
         }
         if !was_answered {
             bail!(self.no_answer(limit, topics.outage().map(|(_, why)| why)));
@@ -193,8 +207,11 @@ impl Following {
         if let Some(doubt) = observation::doubt(observers(topics), self.access.embedded.is_some()) {
             let until = limit.due().min(clock::now() + doubt);
             while observers(topics).any(|observer| observer.doubts_timestamps(read_at()).is_some()) {
-                let Some(event) = self.next_event(Some(until)).await? else { break };
-                self.handle(topics, event)?;
+                let events = self.next_until(until).await?;
+                if events.is_empty() {
+                    break;
+                }
+                self.handle_all(topics, events)?;
                 topics.note_latest();
             }
         }
@@ -212,11 +229,13 @@ impl Following {
         NoAnswer(no_answer(&self.access.bootstrap, limit.timeout, why))
     }
 
-    fn handle(&self, topics: &mut Topics, event: TopicsEvent) -> Result<()> {
-        if let TopicsEvent::Read { reading, topic, partition, record } = event {
-            drop(topics.read(read_at(), (reading, &topic), partition, &record));
-        } else {
-            pass_on(topics, read_at(), event)?;
+    fn handle_all(&self, topics: &mut Topics, events: Vec<TopicsEvent>) -> Result<()> {
+        for event in events {
+            if let TopicsEvent::Read { reading, topic, partition, record } = event {
+                drop(topics.read(read_at(), (reading, &topic), partition, &record));
+            } else {
+                pass_on(topics, read_at(), event)?;
+            }
         }
         self.perform(topics);
         Ok(())

@@ -1,5 +1,6 @@
 //! `status`: the leader of an election, or why there is none and until when; and the standbys. Of a group with several roles: a table of them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -8,7 +9,7 @@ use neli_proto::journal::{EarlierJob, Journal, Origin, View};
 use neli_proto::leadership::{Job, Leader, Leadership, ReadAt, Unknown};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Election, KnownCandidate, NoRoom, Standby, Topic};
+use neli_proto::observer::{Election, KnownCandidate, NoRoom, Standby};
 use neli_proto::record::{JobState, Offset};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -88,7 +89,8 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
         let snapshots = observation.seen().map(|seen| {
             let leadership = if is_live { seen.read.leadership(at) } else { seen.read.observer().leadership(at) };
             let standbys = seen.read.observer().standbys(at);
-            let no_room = seen.topic.no_room(at, seen.read, leadership);
+            let no_room =
+                NoRoom::of(&standbys, || mapping.map_or(1, Mapping::count)).filter(|_| leadership.is_vacant());
             Snapshot { seen, mapping, last_run: run.as_ref(), at, leadership, standbys, no_room }
         });
         let shown: Vec<Snapshot<'_>> = snapshots.collect();
@@ -287,7 +289,7 @@ impl Snapshot<'_> {
     fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
         let sentence = self.sentence();
         let mut page = Page::new(self.status().1, &format!("{}: {sentence}", named(self.seen.election)));
-        let (observer, other_groups, at) = (self.seen.observer(), self.seen.topic.other_groups(), self.at);
+        let (observer, other_groups, at) = (self.seen.observer(), self.seen.other_groups, self.at);
         if !observer.has_read_anything() && !other_groups.is_empty() {
             page.row("groups", &format!("this topic has {}", groups(other_groups)));
         } else {
@@ -430,7 +432,7 @@ fn describe(candidate: &KnownCandidate) -> Vec<String> {
 /// `--json`: the line about an election that could not be read, for this reason.
 fn unread(election: &ElectionId, why: &str) -> String {
     let read = &Election::new(&in_topic(election), Journal::read_from(0, Origin::Beginning), 0, 0);
-    let seen = Seen { election, read, topic: &Topic::default() };
+    let seen = Seen { election, read, other_groups: &BTreeSet::new() };
     let (at, leadership, standbys) = (read_at(), Leadership::Unknown(Unknown::NoAnswer), Vec::new());
     Snapshot { seen, mapping: None, last_run: None, at, leadership, standbys, no_room: None }.json(Some(why))
 }

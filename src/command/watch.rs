@@ -100,8 +100,8 @@ impl Show {
         if let (Some(Beginning::Offset(offset)), 2..) = (self.from, partitions.len()) {
             observation.found.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
         }
-        let mut bounds = observation.bounds();
-        bounds.retain(|partition, _| partitions.contains(partition));
+        let bounds: BTreeMap<i32, LogBounds> =
+            observation.bounds().into_iter().filter(|(partition, _)| partitions.contains(partition)).collect();
         self.begin(look.json, &observation.found, &bounds)?;
         let from = bounds.iter().map(|(partition, bounds)| (*partition, first_shown(self.from, bounds) - RUN_UP));
         observation.begin(FIRST_SPAN, from.collect())?;
@@ -204,9 +204,9 @@ impl Show {
         // If there are other elections, the name may be mistyped. Without others, this election may be the first one.
         if let Ok(first) = observation.first()
             && !observation.seen().any(|seen| seen.is_known())
-            && !first.topic.other_groups().is_empty()
+            && !first.other_groups.is_empty()
         {
-            output::say(&format!("warning: {}", no_record(first.election, first.topic.other_groups())));
+            output::say(&format!("warning: {}", no_record(first.election, first.other_groups)));
         }
         self.is_live = true;
         let (at, is_read_on, is_past_shown) = (read_at(), !self.until_end, self.from.is_some());

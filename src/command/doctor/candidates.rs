@@ -175,17 +175,19 @@ async fn broker_clock(following: &mut Following, access: &Access, timeout: Durat
     let until = clock::now() + timeout.min(TWO_BEATS);
     // Every candidate of an embedded broker is on its machine.
     let is_one_machine = access.embedded.is_some();
-    while let Some(event) = following.next_event(Some(until)).await? {
-        if let TopicsEvent::Read { record: LogRecord { written_ms: Some(ms), is_brokers_time, .. }, .. } = event
-            && (is_brokers_time || is_one_machine)
-        {
-            return Ok(Some(clock::wall_ms().cast_signed().saturating_sub(ms.cast_signed())));
-        }
-        if clock::now() >= until {
-            break;
+    loop {
+        let events = following.next_until(until).await?;
+        let ahead_ms = events.iter().find_map(|event| {
+            let TopicsEvent::Read { record: LogRecord { written_ms, is_brokers_time, .. }, .. } = event else {
+                return None;
+            };
+            let written_ms = written_ms.filter(|_| *is_brokers_time || is_one_machine)?;
+            Some(clock::wall_ms().cast_signed().saturating_sub(written_ms.cast_signed()))
+        });
+        if ahead_ms.is_some() || events.is_empty() {
+            return Ok(ahead_ms);
         }
     }
-    Ok(None)
 }
 
 fn tell_clock(ahead_ms: Option<i64>, findings: &mut Findings) {

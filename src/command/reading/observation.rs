@@ -1,6 +1,6 @@
 //! The elections of a command, as far as they were read; the reading goes on for as long as the command asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
 use std::ops::Deref;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use neli_kafka::{ElectionId, Elections, FactsTopic, TopicsEvent, clock};
 use neli_proto::kafka::TopicsAction;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::observer::{self, Election, GroupHellos, Judged, JudgedRecord, Observer, ReadTopic, Topic, Topics};
+use neli_proto::observer::{self, Election, GroupHellos, Judged, JudgedRecord, Observer, ReadTopic, Topics};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 
@@ -37,8 +37,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(100);
 pub(in crate::command) struct Seen<'a> {
     pub(in crate::command) election: &'a ElectionId,
     pub(in crate::command) read: &'a Election,
-    /// What else was read of its topic.
-    pub(in crate::command) topic: &'a Topic,
+    pub(in crate::command) other_groups: &'a BTreeSet<String>,
 }
 
 impl Deref for Seen<'_> {
@@ -52,7 +51,7 @@ impl Deref for Seen<'_> {
 impl Seen<'_> {
     /// Why no candidate can be asked: no record of the election was read, so its name may be mistyped.
     pub(in crate::command) fn no_record(&self) -> Option<String> {
-        (!self.observer().has_read_anything()).then(|| wording::no_record(self.election, self.topic.other_groups()))
+        (!self.observer().has_read_anything()).then(|| wording::no_record(self.election, self.other_groups))
     }
 }
 
@@ -208,8 +207,8 @@ impl Observation {
     pub(in crate::command) fn seen(&self) -> impl Iterator<Item = Seen<'_>> {
         let topic = self.read().map(ReadTopic::topic);
         self.found.elections.iter().filter_map(move |election| {
-            let (topic, read) = (topic?, topic?.election(&in_topic(election))?);
-            Some(Seen { election, read, topic })
+            let (read, other_groups) = (topic?.election(&in_topic(election))?, topic?.other_groups());
+            Some(Seen { election, read, other_groups })
         })
     }
 
@@ -441,10 +440,12 @@ fn say_doubt(observer: &Observer, doubt: Duration) {
 
 #[cfg(test)]
 pub(in crate::command) mod tests {
+    use neli_proto::observer::Topic;
+
     use super::*;
 
     /// An election whose leader, with a lease of a second, was heard three seconds ago, when Kafka answered last.
-    pub(in crate::command) struct HeardBefore(ElectionId, Topic);
+    pub(in crate::command) struct HeardBefore(ElectionId, Topic, BTreeSet<String>);
 
     impl HeardBefore {
         pub(in crate::command) fn new() -> Self {
@@ -460,7 +461,7 @@ pub(in crate::command) mod tests {
             let record = LogRecord { offset: 0, key, value, written_ms: Some(at.wall_ms), is_brokers_time: true };
             topic.read(at, 0, &record);
             topic.was_read_to_end(0, at.now);
-            Self(election, topic)
+            Self(election, topic, BTreeSet::new())
         }
 
         /// The same with this hello, which was read now.
@@ -472,8 +473,8 @@ pub(in crate::command) mod tests {
         }
 
         pub(in crate::command) fn seen(&self) -> Seen<'_> {
-            let Self(election, topic) = self;
-            Seen { election, read: topic.election(&in_topic(election)).expect("it is read"), topic }
+            let Self(election, topic, other_groups) = self;
+            Seen { election, read: topic.election(&in_topic(election)).expect("it is read"), other_groups }
         }
     }
 }

@@ -140,6 +140,11 @@ impl Election {
         !matches!(self.observer().journal().view(), View::Undecided(_))
     }
 
+    /// Takes over the terms of a reading of the same records, and of those before them.
+    pub(super) fn learn_past(&mut self, past: Self) {
+        self.history.learn_past(past.history);
+    }
+
     /// The present term, if its claim is in the log, before the records that are read.
     pub fn unread_claim(&self) -> Option<Offset> {
         let leader = self.observer().leader().filter(|leader| leader.claimed_ms.is_none())?;

@@ -169,7 +169,7 @@ pub struct NoRoom {
 impl NoRoom {
     /// For a role without a leader: the limits of its standbys, if all of them together may lead fewer roles than there are; `None` if they
     /// may lead enough or one of them has no limit. A candidate that leads another role is a standby of this one.
-    pub(super) fn of(standbys: &[Standby<'_>], roles: impl FnOnce() -> u32) -> Option<Self> {
+    pub fn of(standbys: &[Standby<'_>], roles: impl FnOnce() -> u32) -> Option<Self> {
         let limits: Option<Vec<u32>> = standbys.iter().map(|standby| standby.candidate.max_roles()).collect();
         let limits = limits.filter(|limits| !limits.is_empty())?;
         let most = limits.iter().fold(0, |most: u32, limit| most.saturating_add(*limit));

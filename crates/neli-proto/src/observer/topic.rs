@@ -155,7 +155,7 @@ impl Topic {
         let of_partition: BTreeMap<Place, Box<Election>> = of_partition;
         for (place, mut election) in of_partition.into_iter().filter(|(_, election)| election.is_found()) {
             if let Some(known) = self.elections.get_mut(&place).filter(|known| known.is_decided()) {
-                known.history.learn_past(election.history);
+                known.learn_past(*election);
                 continue;
             }
             self.hear_all(&place.group, &mut election);
