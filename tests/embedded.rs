@@ -1,7 +1,6 @@
 //! The embedded broker with real processes: it is found, shared, stopped in order and killed.
 #![expect(clippy::unwrap_used, reason = "a test fails where it can't go on")]
 
-use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,12 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
-use neli_kafka::{
-    Access, ElectionId, Elections, IfMissing, KafkaEvent, Producer, Properties, Reader, Source, TopicsEvent,
-    TopicsReader,
-};
+use neli_kafka::{Access, ElectionId, Elections, IfMissing, KafkaEvent, Producer, Properties, Reader, Source};
 use neli_proto::candidate::Event;
-use neli_proto::kafka::TopicsAction;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -157,7 +152,14 @@ fn records_are_written_and_read_back() {
         ElectionId { group: "g".to_owned(), topic: "g.neli".to_owned(), partition: 0, role: 0, role_name: None };
     let (seen, mut saw) = channel(64);
     let elections = Elections::from(&election);
-    let source = Source::new(access.clone(), elections.clone(), IfMissing::Create);
+    let source = Source {
+        access: access.clone(),
+        elections: elections.clone(),
+        partitions: None,
+        only: None,
+        if_missing: IfMissing::Create,
+        is_for_display: true,
+    };
     let reader = Reader::start(source, 1, seen.clone()).unwrap();
     let pick = |seen| {
         let KafkaEvent::Reading { event: Event::Answered { start, end, .. }, .. } = seen else { return None };
@@ -165,34 +167,24 @@ fn records_are_written_and_read_back() {
     };
     assert_eq!(await_seen(&mut saw, pick), (0, 0));
     reader.read_from(0, 0);
-    let (shown, mut show) = channel(64);
-    let observer = TopicsReader::start(&access, BTreeSet::from(["g.neli".into()]), None, shown).unwrap();
-    observer.perform(TopicsAction::ReadFrom { topic: "g.neli".into(), partition: 0, offset: 0, reading: 1 });
 
     let producer = Producer::start(&access, &elections, Duration::from_secs(5), seen).unwrap();
     producer.send(&election, Some(1), "g/0/hello", Some(b"hello")).unwrap();
     producer.send(&election, Some(2), "g/0", Some(b"claim")).unwrap();
     producer.send(&election, Some(3), "other/0", Some(b"stranger")).unwrap();
-    let (mut own, mut delivered, mut caught_up) = (Vec::new(), Vec::new(), 0);
+    let (mut records, mut delivered, mut caught_up) = (Vec::new(), Vec::new(), 0);
     // The reader may come to the end before the producer is told of the last delivery.
-    while own.len() < 3 || delivered.len() < 3 || caught_up != 3 {
+    while records.len() < 3 || delivered.len() < 3 || caught_up != 3 {
         let seen = saw.blocking_recv().unwrap();
         if let KafkaEvent::Delivered { seq, .. } = seen {
             delivered.push(seq);
-        } else if let KafkaEvent::Read { reading, offset, record, .. } = seen {
-            own.push((reading, offset, record.is_some()));
+        } else if let KafkaEvent::ReadForDisplay { reading, record, .. } = seen {
+            records.push((reading, record.offset, record.key, record.value));
         } else if let KafkaEvent::Reading { event: Event::ReachedEnd { next }, .. } = seen {
             caught_up = next;
         }
     }
     assert_eq!(delivered, [1, 2, 3]);
-    assert_eq!(own, [(1, 0, true), (1, 1, true), (1, 2, false)], "the last one is of another election");
-    let mut records = Vec::new();
-    while records.len() < 3 {
-        if let TopicsEvent::Read { reading, record, .. } = show.blocking_recv().unwrap() {
-            records.push((reading, record.offset, record.key, record.value));
-        }
-    }
     let bytes = |text: &str| Some(Box::from(text.as_bytes()));
     let record = |offset, key, value| (1, offset, bytes(key), bytes(value));
     assert_eq!(records, [record(0, "g/0/hello", "hello"), record(1, "g/0", "claim"), record(2, "other/0", "stranger")]);

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use anyhow::Result;
 use jiff::tz::TimeZone;
-use neli_kafka::{ElectionId, FactsTopic};
+use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs};
 use neli_proto::leadership::{Leader, Leadership, ReadAt, Release};
+use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{History, Observer, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
 use serde_json::{Value, json};
 
 use crate::calendar::{Calendar, Edges, has_beginning, is_start, zone};
 use crate::command::look::Look;
-use crate::command::reading::{Limit, Observation, Seen, read_at};
+use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
 use crate::exit::NoAnswer;
 use crate::report::json::run;
@@ -90,12 +91,14 @@ pub(super) fn learn_release(facts: &mut Facts, key: &str, seen: Seen<'_>) {
 /// Reads the facts in this topic.
 ///
 /// # Errors
-/// As for [`Observation::read_to_end`].
+/// As for [`Reading::read_to_end`].
 pub(super) async fn read(topic: &FactsTopic, look: &Look) -> Result<Facts> {
     let mut facts = Facts::default();
-    let handle = |record: &LogRecord| topic.take(&mut facts, record.key.as_deref(), record.value.as_deref());
-    let mut reading = Observation::of_facts(look, Offset::MAX)?;
-    let read = reading.read_to_end(Limit::of_all(look.timeout), handle).await;
+    let handle_record = |_, record: LogRecord| {
+        topic.take(&mut facts, record.key.as_deref(), record.value.as_deref());
+    };
+    let mut reading = Reading::of_facts(&look.access, &topic.name)?;
+    let read = reading.read_to_end(Limit::of_all(look.timeout), |bounds| bounds.start, handle_record).await;
     let (name, within) = (&topic.name, spoken(look.timeout));
     let late = format!("topic {name:?}: it is not read to its end within {within}; see --timeout");
     read.map_err(|error| if error.is::<NoAnswer>() { NoAnswer(late).into() } else { error })?;
@@ -126,20 +129,25 @@ const WITHIN: Duration = Duration::from_secs(1);
 /// So many of a schedule's next windows are shown.
 const NEXT: usize = 5;
 
-/// The last run, if one is recorded, by a [reading of the facts](Observation::of_facts) that connects while the journal is read.
-///
-/// # Errors
-/// As for [`Observation::read_to_end`].
-pub(super) async fn last_run(reading: Result<Observation>, election: &ElectionId) -> Result<Option<LastRun>> {
-    let (mut last, key) = (None, election.key());
-    let handle = |record: &LogRecord| {
-        let is_own = record.key.as_deref().is_some_and(|own| election_of(own) == Some(&*key));
-        if let Some(fact) = record.value.as_deref().filter(|_| is_own).and_then(Fact::parse) {
-            last = Some(LastRun::after(last.take(), fact));
-        }
-    };
-    reading?.read_to_end(Limit::of_all(WITHIN), handle).await?;
-    Ok(last)
+/// The last run, if one is recorded. The reading begins at once, while the journal is read. Must be called within a runtime.
+pub(super) fn last_run(
+    access: &Access,
+    election: &ElectionId,
+) -> impl Future<Output = Result<Option<LastRun>>> + use<> {
+    let reading = Reading::of_facts(access, &FactsTopic::of(election, None).name);
+    let key = election.key();
+    async move {
+        let mut last = None;
+        let handle_record = |_, record: LogRecord| {
+            let is_own = record.key.is_some_and(|own| election_of(&own) == Some(&*key));
+            if let Some(fact) = record.value.filter(|_| is_own).and_then(|value| Fact::parse(&value)) {
+                last = Some(LastRun::after(last.take(), fact));
+            }
+        };
+        let last_records = |bounds: &LogBounds| bounds.last(FIRST_SPAN);
+        reading?.read_to_end(Limit::of_all(WITHIN), last_records, handle_record).await?;
+        Ok(last)
+    }
 }
 
 /// The last fact, and what it tells of the runs before it.

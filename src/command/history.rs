@@ -12,7 +12,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::duration;
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Limit, Observation, Seen, read_at, warn_of_clock};
+use crate::command::reading::{self, FoundElections, Observation, Reading, Seen, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, named, no_record};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::how_released;
@@ -46,8 +46,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     // By the broker's clock, which gave the timestamps, and not by this machine's, which may be ahead of it.
     let now_ms = read.seen().map(|seen| seen.observer().broker_now(now)).min().unwrap_or_default();
     let from_ms = since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
-    let shown: Vec<Shown<'_>> =
-        read.seen().map(|seen| Shown::of(seen, read.is_embedded(), (now, from_ms), check)).collect();
+    let shown: Vec<Shown<'_>> = read.seen().map(|seen| Shown::of(seen, &read.reading, (now, from_ms), check)).collect();
     if let (Some(path), [Shown { seen, at, rows, .. }]) = (&svg, shown.as_slice()) {
         std::fs::write(&path.text, draw(&named(seen.election), rows, from_ms..at.wall_ms))
             .with_context(|| path.shown())?;
@@ -86,10 +85,10 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn of(seen: Seen<'a>, is_embedded: bool, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
+    fn of(seen: Seen<'a>, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
         let at = by_broker(seen.observer(), now);
         let findings = if check { seen.history().findings(at, from_ms) } else { Vec::new() };
-        let is_one_clock = seen.observer().is_brokers_time() || is_embedded;
+        let is_one_clock = seen.observer().is_brokers_time() || reading.is_embedded();
         Self { seen, at, rows: rows(seen.read.history(), at, from_ms), findings, is_one_clock }
     }
 
@@ -100,12 +99,11 @@ impl<'a> Shown<'a> {
 
 /// Reads the whole journals, up to their ends when the reading begins.
 async fn read(look: &Look, is_drawn: bool) -> Result<Observation> {
-    let mut observation = Observation::find(look, Limit::of_all(look.timeout), |_| {}).await?;
+    let found = FoundElections::find(look, |_| {}).await?;
     if is_drawn {
-        observation.found.one("--svg draws one, and --role says which")?;
+        found.one("--svg draws one, and --role says which")?;
     }
-    observation.read_history().await?;
-    Ok(observation)
+    Observation::of_history(look, found).await
 }
 
 /// Whether the finding may come from different clocks alone: if each candidate's own has given the timestamps

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use neli_kafka::{Access, IsMeant, names};
+use neli_kafka::{Access, names};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
 use neli_proto::observer::{Election, Place, ReadTopic, Topics};
 use neli_proto::record::Offset;
@@ -92,13 +92,6 @@ impl List {
         Ok(Self { topic, group, has_dead, json, timeout, access: access(args)? })
     }
 
-    /// Begins to read the topics.
-    fn following(&self) -> Result<Following> {
-        let is_journal = |name: &str| name.ends_with(SUFFIX);
-        let is_meant = self.topic.is_none().then_some(Box::new(is_journal) as IsMeant);
-        Following::start(&self.access, self.topic.as_deref(), is_meant)
-    }
-
     /// Whether the elections of this group are meant.
     fn is_about(&self, group: &str) -> bool {
         self.group.as_deref().is_none_or(|only| only == group)
@@ -107,7 +100,8 @@ impl List {
 
 /// The topics with their elections, and what could not be read.
 async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
-    let (mut following, mut topics) = (list.following()?, Topics::new(SPAN, names::MOST_ROLES));
+    let (mut following, mut topics) =
+        (Following::start(&list.access, list.topic.as_deref(), is_meant(list))?, Topics::new(SPAN, names::MOST_ROLES));
     let unread = following.read_to_ends(&mut topics, Limit::of_each_answer(list.timeout)).await?;
     match (&list.topic, unread.as_slice()) {
         (Some(topic), _) if topics.topic(topic).is_none() => bail!("topic \"{topic}\" does not exist"),
@@ -118,6 +112,12 @@ async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
         // A topic that is being deleted or may not be read does not hide the others.
         _ => Ok((topics, unread)),
     }
+}
+
+/// Whether a topic of this name is read.
+fn is_meant(list: &List) -> impl Fn(&str) -> bool + use<> {
+    let only = list.topic.clone();
+    move |name: &str| only.as_deref().map_or(name.ends_with(SUFFIX), |only| only == name)
 }
 
 /// How urgent an election is; the most urgent ones come first.

@@ -96,7 +96,7 @@ async fn serve(access: &Access, bound: TcpListener, topics: Vec<String>, group: 
         let journal = name.strip_suffix(TOPIC_SUFFIX).unwrap_or(name);
         topics.iter().any(|pattern| matches(pattern, journal))
     };
-    let mut following = Following::start(access, named.iter().map(String::as_str), Some(Box::new(is_read)))?;
+    let mut following = Following::start(access, named.iter().map(String::as_str), is_read)?;
     let topics = Topics::new(FIRST_SPAN, names::MOST_ROLES).with_past(DAY);
     let state = Arc::new(Mutex::new(State::new(topics, group)));
     let (address, served) = (bound.local_addr()?, Arc::clone(&state));

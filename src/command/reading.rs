@@ -1,14 +1,20 @@
 //! Reads topics for the subcommands. They join no group; READ on the topic is enough.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
-use neli_kafka::{Access, IsMeant, TopicsEvent, TopicsReader, clock};
+use anyhow::{Context as _, Result, anyhow, bail};
+use neli_kafka::{
+    Access, Elections, IfMissing, KafkaEvent, Reader, SessionEvent, Source, TopicsEvent, TopicsReader, clock,
+};
+use neli_proto::candidate::Event;
 use neli_proto::leadership::ReadAt;
-use neli_proto::observer::{Election, Observer, Topics};
+use neli_proto::listener::{HistoryCut, LogBounds};
+use neli_proto::observer::{Election, Observer, Progress, Topics};
+use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, channel};
 use tokio::task::unconstrained;
@@ -30,7 +36,9 @@ pub(super) use observation::{News, Observation, Seen, in_topic, warn_of_clock};
 pub(super) const SUFFIX: &str = ".neli";
 
 /// The capacity of the queue of events.
-const WAITING: usize = 10_000;
+const WAITING: usize = 1_000;
+/// The same of all topics together.
+const WAITING_OF_ALL: usize = 10_000;
 /// At most this many of the last changes are kept.
 const MOST_CHANGES: usize = 100;
 /// So many events are handled together.
@@ -73,6 +81,24 @@ pub(super) fn no_answer(bootstrap: &str, timeout: Duration, why: Option<&str>) -
     }
 }
 
+/// One reading of some partitions of a topic. What is read anew is another one, with a channel of its own.
+pub(super) struct Reading {
+    source: Source,
+    progress: Progress,
+    /// The last reason why no broker answered.
+    trouble: Option<String>,
+    /// Whether that has not ended.
+    is_down: bool,
+    /// Is told each outage and its end, and each problem that does not stop the reading.
+    tell: fn(&str),
+    /// The number of the topic's partitions. It is reported if more than one role was requested.
+    partitions: Option<i32>,
+    reader: Reader,
+    /// Whether an answer is awaited that was asked for before it was due.
+    is_asked: bool,
+    events: Receiver<KafkaEvent>,
+}
+
 /// Runs the future in a runtime of its own.
 ///
 /// # Errors
@@ -112,7 +138,198 @@ pub(super) fn read_at() -> ReadAt {
     ReadAt { now: clock::now(), wall_ms: clock::wall_ms() }
 }
 
-/// The topics of some names, which are read for as long as the command runs.
+impl Reading {
+    /// Asks for the bounds of these partitions' logs. Must be called within a runtime. `counted`: by how many partitions roles are mapped, if
+    /// that is known.
+    ///
+    /// # Errors
+    /// The process has no free thread or descriptor.
+    pub(super) fn start(
+        access: &Access,
+        elections: &Elections,
+        partitions: impl IntoIterator<Item = i32>,
+        counted: Option<i32>,
+        if_missing: IfMissing,
+    ) -> Result<Self> {
+        let only = Some(partitions.into_iter().collect());
+        let of_elections = Source::new(access.clone(), elections.clone(), if_missing);
+        let source = Source { partitions: counted, only, is_for_display: true, ..of_elections };
+        let (sender, events) = channel(WAITING);
+        let reader = Reader::start(source.clone(), 0, sender).context("no thread for the reader")?;
+        Ok(Self {
+            progress: Progress::new(source.only.iter().flatten().copied()),
+            source,
+            trouble: None,
+            is_down: false,
+            tell: |_| {},
+            partitions: None,
+            reader,
+            is_asked: false,
+            events,
+        })
+    }
+
+    /// Asks for the bounds of the log of a topic of facts. If there is no such topic, it is empty.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub(super) fn of_facts(access: &Access, topic: &str) -> Result<Self> {
+        let of_topic = Elections { group: String::new(), topic: topic.to_owned(), roles: 0..1, names: Arc::default() };
+        Self::start(access, &of_topic, [0], None, IfMissing::CountAsEmpty)
+    }
+
+    /// The same, which tells its outages and problems.
+    pub(super) fn telling(self, tell: fn(&str)) -> Self {
+        Self { tell, ..self }
+    }
+
+    /// Whether the embedded broker is read.
+    pub(super) fn is_embedded(&self) -> bool {
+        self.source.access.embedded.is_some()
+    }
+
+    /// Why no broker answers now.
+    pub(super) fn outage(&self) -> Option<&str> {
+        self.trouble.as_deref().filter(|_| self.is_down)
+    }
+
+    /// When a partition's log last had an end that it was read up to.
+    pub(super) fn read_as_of(&self, partition: i32) -> Option<Time> {
+        self.progress.read_to_end(partition)
+    }
+
+    /// Asks for the logs' ends now, not only when that is due.
+    pub(super) fn ask(&mut self) {
+        if !mem::replace(&mut self.is_asked, true) {
+            self.reader.look_for_end();
+        }
+    }
+
+    /// Reads a partition from this offset.
+    pub(super) fn read_from(&mut self, partition: i32, offset: Offset) {
+        self.progress.read_up_to(partition, offset);
+        self.reader.read_from(partition, offset);
+    }
+
+    /// Whether all partitions were read up to the ends that they had when the reading began.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.progress.is_complete()
+    }
+
+    /// Waits for the bounds of all logs.
+    ///
+    /// # Errors
+    /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
+    pub(super) async fn bounds(&mut self, limit: Limit) -> Result<BTreeMap<i32, LogBounds>> {
+        loop {
+            if let Some(bounds) = self.progress.bounds() {
+                return Ok(bounds);
+            }
+            self.next_within(limit).await?;
+        }
+    }
+
+    /// The next event before the end that the logs had when the reading began; `None` at the end.
+    ///
+    /// # Errors
+    /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
+    pub(super) async fn next_before_end(&mut self, limit: Limit) -> Result<Option<KafkaEvent>> {
+        if self.is_at_end() { Ok(None) } else { self.next_within(limit).await.map(Some) }
+    }
+
+    async fn next_within(&mut self, limit: Limit) -> Result<KafkaEvent> {
+        let event = self.next(Some(limit.due())).await?;
+        let (bootstrap, why) = (&self.source.access.bootstrap, self.trouble.as_deref());
+        event.ok_or_else(|| anyhow!(NoAnswer(no_answer(bootstrap, limit.timeout, why))))
+    }
+
+    /// Passes on the records of one partition from where `from` chooses up to the end of its log.
+    ///
+    /// # Errors
+    /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
+    pub(super) async fn read_to_end(
+        &mut self,
+        limit: Limit,
+        from: impl Fn(&LogBounds) -> Offset,
+        mut handle_record: impl FnMut(ReadAt, LogRecord),
+    ) -> Result<LogBounds> {
+        let bounds = self.bounds(limit).await?.into_iter().next();
+        let (partition, bounds) = bounds.ok_or_else(|| anyhow!("no partition is read"))?;
+        self.read_from(partition, from(&bounds));
+        while let Some(event) = self.next_before_end(limit).await? {
+            if let KafkaEvent::ReadForDisplay { record, .. } = event {
+                handle_record(read_at(), record);
+            }
+        }
+        Ok(bounds)
+    }
+
+    /// The next event, which was noted here; `None` if none comes before `due`, if that is limited.
+    ///
+    /// # Errors
+    ///
+    /// Kafka refuses permanently, or the log can't be read or was cut.
+    pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Option<KafkaEvent>> {
+        let Some(event) = before(due, self.events.recv()).await else { return Ok(None) };
+        let event = event.ok_or_else(gone)?;
+        self.note(&event)?;
+        Ok(Some(event))
+    }
+
+    fn note(&mut self, event: &KafkaEvent) -> Result<()> {
+        if let KafkaEvent::Partitions(partitions) = event {
+            self.partitions = Some(*partitions);
+        } else if let KafkaEvent::Process(event) = event {
+            self.note_process(event)?;
+        } else if let KafkaEvent::ReadForDisplay { partition, record, .. } = event {
+            self.progress.read_up_to(*partition, record.offset + 1);
+        } else if let KafkaEvent::Reading { partition, event, .. } = event {
+            self.note_partition(*partition, event)?;
+        }
+        Ok(())
+    }
+
+    fn note_partition(&mut self, partition: i32, event: &Event) -> Result<()> {
+        let noted = if let Event::Answered { asked, start, end } = *event {
+            self.is_asked = false;
+            self.progress.answered(partition, LogBounds { asked, start, end })
+        } else if let Event::TopicIdentified { asked, .. } = event {
+            self.progress.missing(partition, *asked)
+        } else if let Event::ReachedEnd { next } = event {
+            self.progress.read_up_to(partition, *next);
+            Ok(())
+        } else if let Event::Undecodable { offset, error } = event {
+            bail!("the records from offset {offset} on can't be decoded: {error}");
+        } else {
+            Err(HistoryCut)
+        };
+        let topic = &self.source.elections.topic;
+        noted.map_err(|HistoryCut| {
+            anyhow!("topic {topic}: its history was cut or made anew meanwhile; run the command again")
+        })
+    }
+
+    /// A reader alone reports no other events.
+    fn note_process(&mut self, event: &SessionEvent) -> Result<()> {
+        if let SessionEvent::Outage { error: Some(error) } = event {
+            if self.is_embedded() {
+                bail!("the embedded broker is gone, and its journal with it");
+            }
+            (self.tell)(&kafka_is_away(error));
+            (self.is_down, self.trouble) = (true, Some(error.clone()));
+        } else if let SessionEvent::Refused { error, .. } = event {
+            bail!(error.clone());
+        } else if let SessionEvent::Warning(warning) = event {
+            (self.tell)(&format!("warning: {warning}"));
+        } else if matches!(event, SessionEvent::Outage { .. }) && mem::take(&mut self.is_down) {
+            // A first answer without an outage before it is not told.
+            (self.tell)("Kafka answers again");
+        }
+        Ok(())
+    }
+}
+
+/// All topics of some names, which are read for as long as the command runs.
 pub(super) struct Following {
     reader: TopicsReader,
     events: Receiver<TopicsEvent>,
@@ -122,8 +339,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Must be called within a runtime. Reads the topics that are `named`, of which it is told that this user may not see them, and those whose
-    /// names are meant.
+    /// Must be called within a runtime. Of the topics that are `named` it is told that this user may not see them.
     ///
     /// # Errors
     ///
@@ -131,9 +347,9 @@ impl Following {
     pub(super) fn start<'a>(
         access: &Access,
         named: impl IntoIterator<Item = &'a str>,
-        is_meant: Option<IsMeant>,
+        is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
     ) -> Result<Self> {
-        let (sender, events) = channel(WAITING);
+        let (sender, events) = channel(WAITING_OF_ALL);
         let reader = TopicsReader::start(access, named.into_iter().map(Box::from).collect(), is_meant, sender)
             .map_err(|error| anyhow!(error))?;
         Ok(Self { reader, events, access: access.clone(), tick: None })
@@ -166,15 +382,6 @@ impl Following {
         Ok(events)
     }
 
-    /// The next event; `None` if none comes before `due`, if that is limited.
-    ///
-    /// # Errors
-    ///
-    /// The reader has failed.
-    async fn next_event(&mut self, due: Option<Time>) -> Result<Option<TopicsEvent>> {
-        before(due, self.events.recv()).await.map(|event| event.ok_or_else(gone)).transpose()
-    }
-
     /// Reads all topics up to the ends that their logs have now, and for a moment longer if the timestamps are not reliable. Returns why topics or
     /// partitions can't be read.
     ///
@@ -201,7 +408,8 @@ impl Following {
             self.handle_all(topics, events)?;
         }
         if !was_answered {
-            bail!(self.no_answer(limit, topics.outage().map(|(_, why)| why)));
+            let why = topics.outage().map(|(_, why)| why);
+            bail!(NoAnswer(no_answer(&self.access.bootstrap, limit.timeout, why)));
         }
         topics.note_latest();
         if let Some(doubt) = observation::doubt(observers(topics), self.access.embedded.is_some()) {
@@ -222,11 +430,6 @@ impl Following {
             read.troubles().map(str::to_owned).chain(late)
         });
         Ok(unread.collect())
-    }
-
-    /// That there was no answer in time, and why.
-    fn no_answer(&self, limit: Limit, why: Option<&str>) -> NoAnswer {
-        NoAnswer(no_answer(&self.access.bootstrap, limit.timeout, why))
     }
 
     fn handle_all(&self, topics: &mut Topics, events: Vec<TopicsEvent>) -> Result<()> {
@@ -263,7 +466,7 @@ pub(super) fn pass_on(topics: &mut Topics, at: ReadAt, event: TopicsEvent) -> Re
         TopicsEvent::Answered { asked, topics: answer } => topics.answered(at, asked, answer),
         TopicsEvent::Down(why) => topics.no_answer(at.now, &why),
         TopicsEvent::PastBegins { reading, from } => topics.past_begins(at, reading, &from),
-        TopicsEvent::Read { .. } | TopicsEvent::Undecodable(_) | TopicsEvent::Warning(_) => {}
+        TopicsEvent::Read { .. } | TopicsEvent::Warning(_) => {}
         TopicsEvent::Refused(error) => bail!(error),
     }
     Ok(())
@@ -275,7 +478,7 @@ pub(super) fn to_be_told(topics: &Topics, event: &TopicsEvent) -> Option<String>
         topics.outage().map(|_| "Kafka answers again".to_owned())
     } else if let TopicsEvent::Down(why) = event {
         topics.outage().is_none().then(|| kafka_is_away(why))
-    } else if let TopicsEvent::Undecodable(warning) | TopicsEvent::Warning(warning) = event {
+    } else if let TopicsEvent::Warning(warning) = event {
         Some(format!("warning: {warning}"))
     } else {
         None

@@ -15,7 +15,7 @@ use tokio::sync::mpsc::channel;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::Look;
 use crate::command::output;
-use crate::command::reading::{Observation, read_at};
+use crate::command::reading::{FoundElections, Observation, read_at};
 use crate::exit::{ExitStatus, line_of, with_status};
 use crate::report::json::{election, joined};
 use crate::text::{self, one_line};
@@ -161,11 +161,11 @@ pub(super) fn answered(answers: &[Answer], is_json: bool) -> Result<ExitStatus> 
 /// Reads the election of `--role`, or those of all roles, with their candidates' hellos. `only_one`: there must be one, and this says what is to be
 /// given otherwise.
 pub(super) async fn see(look: &Look, only_one: Option<&str>) -> Result<Observation> {
-    let observation = Observation::of_leaders(look, false).await?;
+    let found = FoundElections::find(look, |_| {}).await?;
     if let Some(otherwise) = only_one {
-        observation.found.one(otherwise)?;
+        found.one(otherwise)?;
     }
-    Ok(observation)
+    Observation::of_leaders(look, found).await
 }
 
 /// Asks the candidates for a sign of life, and reads on until what was heard is enough, or this time is over. Returns whether it was.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::candidate_name;
 use crate::command::look::{LONG_TIMEOUT, Look};
-use crate::command::reading::{self, Observation, Seen, read_at};
+use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
 use crate::command::request::{
     Answer, Appended, Ask, HEARD_WITHIN, Outcome, add, answered, ask_candidates, operator, request, see,
 };
@@ -80,14 +80,15 @@ fn unknown(election: &ElectionId, why: &str) -> Answer {
 
 /// Hands over the role, or with `--all-roles` one role after the other.
 async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
-    const OTHERWISE: &str =
-        "--role says whose leader is to stand down, and --all-roles asks the leaders of all, one after the other";
-    let mut observation = see(&resign.look, (!resign.all_roles).then_some(OTHERWISE)).await?;
-    let (all, mut handovers) = (observation.found.clone(), Vec::new());
-    for (election, one) in all.elections.iter().zip(all.each()) {
-        observation.found = one;
-        let handover = hand_over_one(resign, to, &mut observation).await;
-        let handover = or_no_answer(handover, |why| unknown(election, &why));
+    let found = FoundElections::find(&resign.look, |_| {}).await?;
+    if !resign.all_roles {
+        found.one(
+            "--role says whose leader is to stand down, and --all-roles asks the leaders of all, one after the other",
+        )?;
+    }
+    let mut handovers = Vec::new();
+    for (election, one) in found.elections.iter().zip(found.each()) {
+        let handover = or_no_answer(hand_over_one(resign, to, one).await, |why| unknown(election, &why));
         if !add(&mut handovers, handover, |refusal| unknown(election, refusal))? {
             break;
         }
@@ -95,9 +96,9 @@ async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     Ok(handovers)
 }
 
-async fn hand_over_one(resign: &Ask, to: Option<&str>, observation: &mut Observation) -> Result<Answer> {
+async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) -> Result<Answer> {
     let Ask { look, force, .. } = resign;
-    observation.catch_up().await?;
+    let mut observation = Observation::of_leaders(look, found).await?;
     let (at, seen) = (read_at(), observation.first()?);
     let Some(from) = seen.leadership(at).may_lead().cloned() else { return Ok(nobody_leads(seen, at)) };
     let meant = seen.observer().standbys(at).iter().filter(|standby| is_meant(standby, to)).count();
@@ -108,12 +109,12 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, observation: &mut Observa
         (Some(_), _) => false,
     };
     let within = if meant == 0 { look.timeout.min(HEARD_WITHIN) } else { look.timeout };
-    let is_answered = !is_asked || answers(look, observation, &from, to, within).await?;
+    let is_answered = !is_asked || answers(look, &mut observation, &from, to, within).await?;
     let (at, seen) = (read_at(), observation.first()?);
     match seen.leadership(at).may_lead() {
         None => return Ok(nobody_leads(seen, at)),
         Some(leader) if leader.term != from.term => {
-            return next_leader(observation, &from, to, look.timeout, clock::now()).await;
+            return next_leader(&mut observation, &from, to, look.timeout, clock::now()).await;
         }
         Some(_) => {}
     }
@@ -138,7 +139,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, observation: &mut Observa
         }
     }
     let successor = standbys.first().filter(|_| to.is_some()).map(|standby| standby.candidate.hello.member.clone());
-    ask_leader(resign, observation, &from, to, successor).await
+    ask_leader(resign, &mut observation, &from, to, successor).await
 }
 
 /// Asks the leader, and waits for the next one; `successor` is the candidate of `--to`.
@@ -169,7 +170,7 @@ async fn ask_leader(
 
 /// Whether what has come meanwhile shows that Kafka has taken the request, or that `from` leads no more.
 async fn seems_taken(observation: &mut Observation, from: &Leader) -> Result<bool> {
-    observation.catch_up().await?;
+    while observation.next(Some(clock::now())).await?.is_some() {}
     let seen = observation.first()?;
     let leads_on = |leader: &Leader| leader.term == from.term && leader.resign.is_none();
     // While Kafka does not answer, no heartbeat is missing.

@@ -7,7 +7,6 @@ use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, Journal, Origin, View};
 use neli_proto::leadership::{Job, Leader, Leadership, ReadAt, Unknown};
-use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Election, KnownCandidate, NoRoom, Standby};
 use neli_proto::record::{JobState, Offset};
@@ -19,7 +18,7 @@ use crate::cli::validate::validate_key;
 use crate::command::facts::{LastRun, are_recorded, last_run};
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
-use crate::command::reading::{self, Observation, Seen, in_topic, read_at, warn_of_clock};
+use crate::command::reading::{self, FoundElections, Observation, Seen, in_topic, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, leadership_in_table, led_of, named, with_room};
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence, state};
@@ -63,14 +62,14 @@ pub(super) fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
 }
 
 async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
-    // It connects while the journal is read.
-    let runs = Observation::of_facts(look, FIRST_SPAN);
-    let mut observation = Observation::of_leaders(look, is_live).await?;
-    observation.learn_claim().await;
+    let found = FoundElections::find(look, |_| {}).await?;
     // The jobs of several roles have no recorded runs.
-    let recorded = if let [only] = observation.found.elections.as_slice() { Some(only.clone()) } else { None };
-    let mut run = match (&recorded, observation.first()) {
-        (Some(election), Ok(seen)) => last_run(runs, election).await.unwrap_or_else(|error| {
+    let recorded = if let [only] = found.elections.as_slice() { Some(only.clone()) } else { None };
+    let reading_runs = recorded.as_ref().map(|election| last_run(&look.access, election));
+    let mut observation = Observation::of_leaders(look, found).await?;
+    observation.learn_claim().await;
+    let mut run = match (reading_runs, observation.first()) {
+        (Some(reading), Ok(seen)) => reading.await.unwrap_or_else(|error| {
             if are_recorded(seen.observer(), read_at()) {
                 output::say(&format!("warning: the last run is not shown: {error:#}"));
             }
@@ -115,7 +114,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             observation.next(Some(until)).await?;
         }
         if let Some(election) = recorded.as_ref().filter(|_| observation.first().ok().map(present_run) != present) {
-            run = last_run(Observation::of_facts(look, FIRST_SPAN), election).await.unwrap_or(run);
+            run = last_run(&look.access, election).await.unwrap_or(run);
         }
         observation.note_silences();
     }
@@ -141,7 +140,7 @@ fn page(all: &[Snapshot<'_>], most: usize, is_live: bool) -> String {
 /// present leader.
 fn live_page(all: &[Snapshot<'_>], observation: &Observation) -> String {
     let style = Style::of_stdout();
-    if let Some(why) = observation.outage() {
+    if let Some(why) = observation.reading.outage() {
         let name = if let [one] = all { named(one.seen.election) } else { group(all).to_owned() };
         return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
     }

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use neli_kafka::KafkaEvent;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::Election;
@@ -95,20 +96,24 @@ struct Show {
 
 impl Show {
     async fn run(mut self, look: &Look) -> Result<()> {
-        let mut observation = Observation::find(look, Limit::of_all(look.timeout), output::say).await?;
-        let partitions: BTreeSet<i32> = observation.found.elections.iter().map(|election| election.partition).collect();
+        let limit = Limit::of_all(look.timeout);
+        let found = FoundElections::find(look, output::say).await?;
+        let partitions: BTreeSet<i32> = found.elections.iter().map(|election| election.partition).collect();
         if let (Some(Beginning::Offset(offset)), 2..) = (self.from, partitions.len()) {
-            observation.found.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
+            found.one(&format!("--from {offset} is in one partition, and --role says in which"))?;
         }
-        let bounds: BTreeMap<i32, LogBounds> =
-            observation.bounds().into_iter().filter(|(partition, _)| partitions.contains(partition)).collect();
+        let from = |bounds: &LogBounds, has_election| {
+            let first = first_shown(self.from, bounds);
+            if has_election { bounds.start.max(first - RUN_UP) } else { bounds.last(FIRST_SPAN) }
+        };
+        let reading = found.read(&look.access)?.telling(output::say);
+        let mut observation = Observation::begin(reading, found, limit, from).await?;
+        let bounds = observation.reading.bounds(limit).await?;
         self.begin(look.json, &observation.found, &bounds)?;
-        let from = bounds.iter().map(|(partition, bounds)| (*partition, first_shown(self.from, bounds) - RUN_UP));
-        observation.begin(FIRST_SPAN, from.collect())?;
         // If a refusal ends the display, the buffer is written when it is dropped.
         let mut screen = BufWriter::new(io::stdout());
         loop {
-            if !self.is_live && observation.is_at_end() {
+            if observation.reading.is_at_end() && !self.is_live {
                 self.caught_up(&mut observation);
             }
             self.print(&mut screen)?;
@@ -151,11 +156,12 @@ impl Show {
         Ok(())
     }
 
-    fn handle(&mut self, observation: &Observation, (record, judged): News) {
-        let (at, Some((partition, record))) = (read_at(), record) else { return };
+    fn handle(&mut self, observation: &Observation, (event, judged): News) {
+        let at = read_at();
+        let KafkaEvent::ReadForDisplay { partition, record, .. } = event else { return };
         if let Some((place, judged)) = judged
             && let Some(account) = self.accounts.iter_mut().find(|account| account.place == place)
-            && let Some(election) = observation.election(&place)
+            && let Some(election) = observation.topic.election(&place)
         {
             account.judged(at, election.observer(), &record, judged, self.is_live);
         }
@@ -172,7 +178,7 @@ impl Show {
 
     fn each(&mut self, observation: &mut Observation, mut tell: impl FnMut(&mut Account, &mut Election)) {
         for account in &mut self.accounts {
-            if let Some(election) = observation.election_mut(&account.place) {
+            if let Some(election) = observation.topic.election_mut(&account.place) {
                 tell(account, election);
             }
         }
@@ -209,6 +215,7 @@ impl Show {
             output::say(&format!("warning: {}", no_record(first.election, first.other_groups)));
         }
         self.is_live = true;
+        observation.topic.caught_up();
         let (at, is_read_on, is_past_shown) = (read_at(), !self.until_end, self.from.is_some());
         self.each(observation, |account, election| {
             if is_read_on {

@@ -16,13 +16,13 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::metadata::MetadataBroker;
 
 use crate::access::Access;
+use crate::clock;
 use crate::cluster::ONE_CLUSTER;
 use crate::context::KafkaContext;
 use crate::election::Properties;
 use crate::librdkafka::{cluster_id, topic_identity};
 use crate::questions::{LONGEST, RETRY};
 use crate::threads::{self, locked};
-use crate::{clock, embedded};
 
 /// Checks the list, and returns it without spaces.
 ///
@@ -105,33 +105,6 @@ const CONNECTED: Duration = Duration::from_secs(5);
 /// After this time all brokers of a cluster know a topic that was made anew.
 const TOPIC_KNOWN: Duration = Duration::from_millis(500);
 
-/// The consumer that a client of the process has.
-pub(super) type ConsumerOf<T> = fn(&T) -> &BaseConsumer<KafkaContext>;
-
-/// Makes librdkafka connect to a broker at once. librdkafka closes the first connection when it has learnt which brokers exist, and
-/// opens another one only 11 ms later, unless a question is for a certain broker or for the controller. The embedded broker's id is
-/// known from the start. With other brokers this question is asked in parallel to the first real one, which then finds an open
-/// connection. The answer is not used.
-pub(super) fn reach_broker<T: Send + Sync + 'static>(
-    access: &Access,
-    topic: &str,
-    client: &Arc<T>,
-    consumer: ConsumerOf<T>,
-    limit: Duration,
-) {
-    let (client, topic) = (Arc::clone(client), topic.to_owned());
-    let ask = move |broker| {
-        // The next question fails for the same reason, and reports it.
-        let _ = topic_identity(consumer(&client).client(), &topic, broker, limit);
-    };
-    if access.embedded.is_some() {
-        ask(Some(embedded::BROKER_ID));
-    } else {
-        // Without this thread the first answer only takes a little longer.
-        let _ = threads::start("neli-reach", move || ask(None));
-    }
-}
-
 /// Asks each bootstrap server for its cluster, in a thread of its own, unless the cluster names that server as its broker. `client` holds a
 /// `consumer` of the process; `is_over` says whether it is still needed. The result is that of [`Access::admit`]. `None` if there is no server
 /// to be asked, or if they were asked a short time ago.
@@ -139,7 +112,7 @@ pub(super) fn ask_servers<T: Send + Sync + 'static>(
     access: &Access,
     topic: Option<&str>,
     client: &Arc<T>,
-    consumer: ConsumerOf<T>,
+    consumer: fn(&T) -> &BaseConsumer<KafkaContext>,
     is_over: impl Fn() -> bool + Send + 'static,
 ) -> Option<ServersQuestion> {
     if access.embedded.is_some() || !locked(&access.cluster.servers).begin_question(&access.bootstrap) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use neli_proto::fact::FactsEvent;
 use neli_proto::kafka::Event;
+use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
 use neli_proto::topic::{TopicFacts, TopicIdentity};
 
@@ -64,6 +65,15 @@ pub enum KafkaEvent {
         /// What it is for this process: an event of an election, or a hello in partition 0 for a process with several roles; none if it is of no
         /// concern.
         record: Option<SessionEvent>,
+    },
+    /// A record was read for display.
+    ReadForDisplay {
+        /// The reading's number.
+        reading: u32,
+        /// The partition.
+        partition: i32,
+        /// The record.
+        record: LogRecord,
     },
     /// An event of the reading of a partition that concerns all its elections: [`Event::Answered`], first and every 20 s;
     /// [`Event::TopicIdentified`], if the topic is unknown; [`Event::HistoryCut`], if the next offset is out of range; [`Event::ReachedEnd`] or

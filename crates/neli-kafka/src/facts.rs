@@ -455,7 +455,7 @@ impl Thread {
             };
             if self.source.if_missing != IfMissing::Create {
                 let refusal = topic::must_be_created(&place.topic, self.source.access.words);
-                if topic::may_come_back(begun) {
+                if topic::may_come_back(&self.source.access, begun) {
                     self.report(FactsEvent::Unread { error: refusal.into() });
                     thread::park_timeout(RETRY);
                     continue;

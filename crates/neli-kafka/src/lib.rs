@@ -52,4 +52,4 @@ pub use session::{KafkaReaders, Router, Session};
 pub use text::{ClientError, Words, escaped, one_line, reason, shown_duration};
 pub use threads::locked;
 pub use topic::journal_to_create;
-pub use topics_reader::{IsMeant, TopicsEvent, TopicsReader};
+pub use topics_reader::{TopicsEvent, TopicsReader};

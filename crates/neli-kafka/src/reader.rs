@@ -19,8 +19,7 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
-use crate::bootstrap_servers::{ConsumerOf, ServersQuestion, admit, ask_servers, reach_broker};
-use crate::clock;
+use crate::bootstrap_servers::{ServersQuestion, admit, ask_servers};
 use crate::context::{explain, is_lack_of_thread};
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
@@ -30,6 +29,7 @@ use crate::reading::{IfMissing, Order, Reading, Source, WARN_AGAIN};
 use crate::text::{reason, without_thread};
 use crate::threads::{self, STARTED_AGAIN_AFTER};
 use crate::topic::{self, Found, Presence, TopicError};
+use crate::{clock, embedded};
 
 /// The time between two questions for the log's end (L4).
 const ASK_INTERVAL: Duration = Duration::from_secs(20);
@@ -84,6 +84,11 @@ impl Reader {
         Ok(Self { orders, stopped })
     }
 
+    /// Asks for the logs' ends soon, not only when that is due.
+    pub fn look_for_end(&self) {
+        self.order(Order::Ask);
+    }
+
     /// Reads a partition from this offset on. Must be called once for each partition, and again after [`Event::HistoryCut`].
     pub fn read_from(&self, partition: i32, offset: i64) {
         self.order(Order::ReadFrom { partition, offset });
@@ -121,8 +126,6 @@ struct Asker {
     to_be_begun: Vec<(i32, i64)>,
 }
 
-const CONSUMER: ConsumerOf<Reading> = |reading| reading.consumer.consumer();
-
 impl Asker {
     /// Asks until the reading is over.
     ///
@@ -152,8 +155,7 @@ impl Asker {
 
     /// Asks for the log's end regularly, and passes on the orders to read.
     fn ask_on(&mut self, orders: &mpsc::Receiver<Order>) {
-        let Source { access, elections, .. } = &self.reading.source;
-        reach_broker(access, &elections.topic, &self.reading, CONSUMER, self.answer_limit.limit());
+        self.reach_broker();
         self.servers = self.ask_servers();
         let mut ask_at = clock::now();
         while !self.reading.is_over() {
@@ -180,7 +182,8 @@ impl Asker {
     fn ask_servers(&self) -> Option<ServersQuestion> {
         let (access, elections) = (&self.reading.source.access, &self.reading.source.elections);
         let reading = Arc::clone(&self.reading);
-        ask_servers(access, Some(&elections.topic), &self.reading, CONSUMER, move || reading.is_over())
+        let consumer: fn(&Reading) -> &_ = |reading| reading.consumer.consumer();
+        ask_servers(access, Some(&elections.topic), &self.reading, consumer, move || reading.is_over())
     }
 
     fn admit(&mut self, asked: Time) -> Result<(), String> {
@@ -297,6 +300,9 @@ impl Asker {
             ErrorClass::TopicForbidden => {
                 self.reading.refuse(topic::may_not_describe(&self.reading.source.elections.topic));
             }
+            ErrorClass::UnknownTopic if self.reading.source.if_missing == IfMissing::CountAsEmpty => {
+                return self.answered(0, None, asked, 0..0);
+            }
             ErrorClass::UnknownTopic if self.found => {
                 for partition in partitions {
                     let event = Event::TopicIdentified { asked, identity: TopicIdentity::Missing };
@@ -329,6 +335,25 @@ impl Asker {
                 Err(RDKafkaErrorCode::LeaderNotAvailable)
             }
             Err(TopicError::Transient(error)) => Err(error.code),
+        }
+    }
+
+    /// Makes librdkafka connect to a broker at once. librdkafka closes the first connection when it has learnt which brokers exist, and
+    /// opens another one only 11 ms later, unless a question is for a certain broker or for the controller. The embedded broker's id is
+    /// known from the start. With other brokers this question is asked in parallel to the first real one, which then finds an open
+    /// connection. The answer is not used.
+    fn reach_broker(&self) {
+        let (reading, limit) = (Arc::clone(&self.reading), self.answer_limit.limit());
+        let ask = move |broker| {
+            // The next question fails for the same reason, and reports it.
+            let topic = &reading.source.elections.topic;
+            let _ = topic_identity(reading.consumer.consumer().client(), topic, broker, limit);
+        };
+        if self.reading.source.access.embedded.is_some() {
+            ask(Some(embedded::BROKER_ID));
+        } else {
+            // Without this thread the first answer only takes a little longer.
+            let _ = threads::start("neli-reach", move || ask(None));
         }
     }
 
@@ -412,7 +437,7 @@ impl Asker {
                         }
                         // Kafka judges the right to create a topic, and its settings, before it looks whether there is one.
                         Err(TopicError::Refused(_))
-                            if topic::may_come_back(*missing_since.get_or_insert_with(clock::now)) =>
+                            if topic::may_come_back(access, *missing_since.get_or_insert_with(clock::now)) =>
                         {
                             RETRY
                         }
@@ -426,7 +451,11 @@ impl Asker {
                 }
                 Ok(Presence::Missing { .. }) => {
                     let since = *missing_since.get_or_insert_with(clock::now);
-                    if topic::may_come_back(since) {
+                    if reading.source.is_for_display && clock::now().since(since) < NEW_WITHIN {
+                        LOOK_AGAIN
+                    } else if reading.source.is_for_display {
+                        self.not_found(TopicError::Refused(topic::missing(client, elections, limit)))
+                    } else if topic::may_come_back(access, since) {
                         if access.has_answered() {
                             reading.down(topic::must_be_created(topic, access.words));
                         }

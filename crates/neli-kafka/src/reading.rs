@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use neli_proto::kafka::Event;
+use neli_proto::record::LogRecord;
 use neli_proto::time::Time;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::message::Message;
+use rdkafka::message::{Message, Timestamp};
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
@@ -35,12 +36,15 @@ pub struct Source {
     pub only: Option<BTreeSet<i32>>,
     /// What to do if the topic is missing.
     pub if_missing: IfMissing,
+    /// Whether an observer reads. Then each record of the topic is delivered with its key and value, and the refusal of a missing topic names
+    /// the topics that exist.
+    pub is_for_display: bool,
 }
 
 impl Source {
     /// The journals of these elections, for those who stand in them or follow them.
     pub const fn new(access: Access, elections: Elections, if_missing: IfMissing) -> Self {
-        Self { access, elections, partitions: None, only: None, if_missing }
+        Self { access, elections, partitions: None, only: None, if_missing, is_for_display: false }
     }
 }
 
@@ -49,6 +53,8 @@ impl Source {
 pub enum IfMissing {
     /// Waits for it. Meanwhile the missing topic is reported as the reason why Kafka is down.
     Await,
+    /// Counts it as an empty one. Only for a reading of partition 0.
+    CountAsEmpty,
     /// Creates it.
     Create,
     /// Refuses.
@@ -214,7 +220,7 @@ impl Reading {
     /// partitions of a candidate, which goes on, another reports nothing: what its partitions lack is no outage.
     fn report(&self, answers: Result<(), String>) -> bool {
         let is_news = locked(&self.reported).replace(answers.clone()).as_ref() != Some(&answers);
-        if is_news && self.source.only.is_none() {
+        if is_news && (self.source.only.is_none() || self.source.is_for_display) {
             self.send(SessionEvent::Outage { error: answers.err() });
         }
         is_news
@@ -300,7 +306,11 @@ impl Reading {
     fn hand_over(&self, message: &impl Message) {
         let (reading, partition, offset) = (self.number, message.partition(), message.offset());
         self.read_below(partition, offset + 1);
-        self.send(KafkaEvent::Read { reading, partition, offset, record: self.journal_record(message) });
+        self.send(if self.source.is_for_display {
+            KafkaEvent::ReadForDisplay { reading, partition, record: record_for_display(message) }
+        } else {
+            KafkaEvent::Read { reading, partition, offset, record: self.journal_record(message) }
+        });
     }
 
     /// A record with an election's key belongs to the election only if it is in the partition of its role.
@@ -433,8 +443,19 @@ pub(super) fn offset_in(words: &str) -> Option<i64> {
     tail.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
+/// The whole record, for those who show it.
+pub(crate) fn record_for_display(message: &impl Message) -> LogRecord {
+    LogRecord {
+        offset: message.offset(),
+        key: message.key().map(Box::from),
+        value: message.payload().map(Box::from),
+        written_ms: written_ms(message),
+        is_brokers_time: matches!(message.timestamp(), Timestamp::LogAppendTime(_)),
+    }
+}
+
 /// The record's timestamp, in milliseconds since 1970.
-pub(super) fn written_ms(message: &impl Message) -> Option<u64> {
+fn written_ms(message: &impl Message) -> Option<u64> {
     message.timestamp().to_millis().and_then(|ms| u64::try_from(ms).ok())
 }
 

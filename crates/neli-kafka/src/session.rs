@@ -319,6 +319,8 @@ impl Session {
                 self.router.read(clock::now(), reading, partition, offset, record);
                 self.follow_router();
             }
+            // A session's readers don't read for display.
+            KafkaEvent::ReadForDisplay { .. } => {}
             KafkaEvent::Reading { reading, partition, event } => {
                 self.router.handle(clock::now(), reading, partition, &event);
                 self.follow_router();

@@ -141,10 +141,11 @@ pub(super) fn look(
 }
 
 /// The line about a missing topic for an operator, who may have mistyped the name.
-pub(super) fn missing(client: &Client<impl ClientContext>, topic: &str, timeout: Duration) -> String {
+pub(super) fn missing(client: &Client<impl ClientContext>, elections: &Elections, timeout: Duration) -> String {
     let metadata = client.fetch_metadata(None, timeout);
     let topics = metadata.iter().flat_map(Metadata::topics).map(MetadataTopic::name);
-    format!("topic \"{topic}\" does not exist; {}", journals(topics.collect(), topic))
+    let journals = journals(topics.collect(), &elections.topic);
+    format!("topic \"{}\" does not exist; {journals}", elections.topic)
 }
 
 /// The topics with the suffix of journals, those first whose names are the most like the wanted one.
@@ -337,9 +338,10 @@ pub(super) fn may_not_describe(topic: &str) -> String {
 }
 
 /// Whether a topic that has been missing since then may be there all the same: a broker that has just started may not know it yet, as it may not know
-/// one that was just made.
-pub(super) fn may_come_back(missing_since: Time) -> bool {
-    clock::now().since(missing_since) < GONE_AFTER
+/// one that was just made. At a process's start that is half as long: `--wait 0` waits five seconds for Kafka.
+pub(super) fn may_come_back(access: &Access, missing_since: Time) -> bool {
+    let known_within = if access.has_answered() { GONE_AFTER } else { GONE_AFTER / 2 };
+    clock::now().since(missing_since) < known_within
 }
 
 /// The line about a missing topic that this process may not create.

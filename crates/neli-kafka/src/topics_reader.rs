@@ -18,23 +18,23 @@ use neli_proto::topic::TopicIdentity;
 use rdkafka::ClientConfig;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::message::{Message, Timestamp};
-use rdkafka::metadata::{Metadata, MetadataTopic};
+use rdkafka::message::Message;
+use rdkafka::metadata::MetadataTopic;
 use rdkafka::topic_partition_list::Offset;
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::bootstrap_servers::{ConsumerOf, ServersQuestion, admit, ask_servers, reach_broker};
+use crate::bootstrap_servers::{ServersQuestion, admit, ask_servers};
 use crate::clock;
 use crate::context::explain;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka::{TopicDescription, Variation, describe_topics};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{self, ANSWER, AnswerLimit, ByBroker, Offsets, Partition, ask_all};
-use crate::reading::{LINGER, written_ms};
+use crate::reading::{LINGER, record_for_display};
 use crate::text::reason;
 use crate::threads::{self, locked};
-use crate::topic::{self, may_not_describe, may_not_read};
+use crate::topic::{may_not_describe, may_not_read};
 
 /// The time between two questions.
 const ASK_INTERVAL: Duration = Duration::from_secs(5);
@@ -79,8 +79,6 @@ pub enum TopicsEvent {
     },
     /// Kafka refuses for good: one line with the cause.
     Refused(String),
-    /// Records of a topic can't be decoded: one line. The reading of the other topics goes on.
-    Undecodable(String),
     /// A warning; the reading goes on.
     Warning(String),
 }
@@ -90,14 +88,11 @@ pub struct TopicsReader {
     shared: Arc<Shared>,
 }
 
-/// Whether a topic of this name is meant.
-pub type IsMeant = Box<dyn Fn(&str) -> bool + Send + Sync>;
-
 /// What both threads use.
 struct Shared {
     access: Access,
-    /// Which topics are meant beside those that are named; `None` if no other is, so that brokers need not list all that they have.
-    is_meant: Option<IsMeant>,
+    /// Whether a topic of this name is meant.
+    is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
     consumer: PartitionConsumer,
     /// The number of each topic's present reading.
     readings: Mutex<BTreeMap<Arc<str>, u32>>,
@@ -110,7 +105,7 @@ struct Shared {
 }
 
 impl TopicsReader {
-    /// Begins to ask for the topics that are `named`, of which it is told that this user may not see them, and for those whose names are meant.
+    /// Begins to ask for the topics whose names are meant, and for those that are `named`: of them it is told that this user may not see them.
     ///
     /// # Errors
     ///
@@ -118,14 +113,14 @@ impl TopicsReader {
     pub fn start(
         access: &Access,
         named: BTreeSet<Box<str>>,
-        is_meant: Option<IsMeant>,
+        is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
         events: Sender<TopicsEvent>,
     ) -> Result<Self, String> {
         let consumer = consumer(access)?;
         let (orders, received) = mpsc::channel();
         let shared = Arc::new(Shared {
             access: access.clone(),
-            is_meant,
+            is_meant: Box::new(is_meant),
             consumer,
             readings: Mutex::default(),
             events,
@@ -147,11 +142,6 @@ impl TopicsReader {
     pub fn perform(&self, action: TopicsAction) {
         // It fails only once the asker has ended, when this is dropped.
         let _ = self.shared.orders.send(Some(action));
-    }
-
-    /// The line about a missing topic for an operator, who may have mistyped the name. Asks which topics there are.
-    pub fn missing(&self, topic: &str) -> String {
-        topic::missing(self.shared.consumer.consumer().client(), topic, ANSWER)
     }
 }
 
@@ -191,9 +181,7 @@ impl Shared {
                     if let Some(warning) = self.error(code, &self.consumer.context().error_text(code))
                         && warning != last_warning
                     {
-                        let is_undecodable = ErrorClass::from(code) == ErrorClass::Undecodable;
-                        let event = if is_undecodable { TopicsEvent::Undecodable } else { TopicsEvent::Warning };
-                        self.send(event(warning.clone()));
+                        self.send(TopicsEvent::Warning(warning.clone()));
                         last_warning = warning;
                     }
                 }
@@ -207,7 +195,7 @@ impl Shared {
         let known = |(topic, reading): (&Arc<str>, &u32)| (Arc::clone(topic), *reading);
         let found = locked(&self.readings).get_key_value(message.topic()).map(known);
         let Some((topic, reading)) = found else { return };
-        let (partition, record) = (message.partition(), log_record(message));
+        let (partition, record) = (message.partition(), record_for_display(message));
         self.send(TopicsEvent::Read { reading, topic, partition, record });
     }
 
@@ -217,7 +205,7 @@ impl Shared {
         while !self.is_over() && stopped.recv_timeout(PAST_PAUSE) == Err(RecvTimeoutError::Timeout) {
             let polled = iter::from_fn(|| consumer.consumer().poll(Duration::ZERO));
             for message in polled.take(PAST_AT_ONCE).filter_map(Result::ok) {
-                let (partition, record) = (message.partition(), log_record(&message));
+                let (partition, record) = (message.partition(), record_for_display(&message));
                 self.send(TopicsEvent::Read { reading, topic: Arc::clone(topic), partition, record });
             }
         }
@@ -261,14 +249,8 @@ struct Asker {
 /// The topics that are meant.
 type Topics = BTreeMap<Box<str>, LogsAnswer>;
 
-const CONSUMER: ConsumerOf<Shared> = |shared| shared.consumer.consumer();
-
 impl Asker {
     fn run(mut self, orders: &mpsc::Receiver<Option<TopicsAction>>) {
-        // Of a topic that this user may not see brokers would note that it was asked for.
-        if let Some(topic) = self.named.first() {
-            reach_broker(&self.shared.access, topic, &self.shared, CONSUMER, self.limit.limit());
-        }
         self.servers = self.ask_servers();
         while !self.shared.is_over() {
             match orders.recv_timeout(self.ask_at.since(clock::now())) {
@@ -288,7 +270,8 @@ impl Asker {
 
     fn ask_servers(&self) -> Option<ServersQuestion> {
         let shared = Arc::clone(&self.shared);
-        ask_servers(&self.shared.access, None, &self.shared, CONSUMER, move || shared.is_over())
+        let consumer: fn(&Shared) -> &_ = |shared| shared.consumer.consumer();
+        ask_servers(&self.shared.access, None, &self.shared, consumer, move || shared.is_over())
     }
 
     fn perform(&mut self, action: TopicsAction) {
@@ -394,18 +377,12 @@ impl Shared {
     /// answer had answered.
     fn topics(&self, known: &BTreeSet<Box<str>>, limit: Duration) -> Result<(Topics, Time), RDKafkaErrorCode> {
         let consumer = self.consumer.consumer();
-        let ask = |topic| consumer.fetch_metadata(topic, limit).map_err(|error| code_of(&error));
-        let metadata: Vec<Metadata> = match self.is_meant {
-            Some(_) => vec![ask(None)?],
-            None => known.iter().map(|topic| ask(Some(topic))).collect::<Result<_, _>>()?,
-        };
-        let is_meant = |name| self.is_meant.as_ref().is_none_or(|is_meant| is_meant(name));
-        let meant = metadata.iter().flat_map(Metadata::topics).filter(|topic| is_meant(topic.name()));
+        let metadata = consumer.fetch_metadata(None, limit).map_err(|error| code_of(&error))?;
+        let meant = metadata.topics().iter().filter(|topic| (self.is_meant)(topic.name()));
         let mut listed: BTreeMap<&str, Option<_>> = known.iter().map(|name| (&**name, None)).collect();
         listed.extend(meant.map(|topic| (topic.name(), Some(topic))));
         let names: Vec<&str> = listed.keys().copied().collect();
-        let broker = metadata.first().map_or(-1, Metadata::orig_broker_id);
-        let descriptions = self.describe(&names, broker, limit)?;
+        let descriptions = self.describe(&names, metadata.orig_broker_id(), limit)?;
         let (mut topics, mut led) = (BTreeMap::new(), ByBroker::<Partition>::new());
         for ((name, topic), description) in listed.into_iter().zip(descriptions) {
             let name: Box<str> = name.into();
@@ -526,17 +503,6 @@ fn config(access: &Access) -> ClientConfig {
         config.set(FETCH_WAIT, "100");
     }
     config
-}
-
-/// The whole record.
-fn log_record(message: &impl Message) -> LogRecord {
-    LogRecord {
-        offset: message.offset(),
-        key: message.key().map(Box::from),
-        value: message.payload().map(Box::from),
-        written_ms: written_ms(message),
-        is_brokers_time: matches!(message.timestamp(), Timestamp::LogAppendTime(_)),
-    }
 }
 
 /// In a question for offsets: the first record at or after this time in milliseconds since 1970.

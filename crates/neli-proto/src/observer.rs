@@ -25,6 +25,7 @@ use lost::Lost;
 
 pub use election::{Election, Judged};
 pub use history::{Finding, Found, Gap, History, PastLeader, PastTerm, TermEnd};
+pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
 pub use topic::{Place, Topic};
 pub use topics::{JudgedRecord, ReadTopic, Topics};

@@ -36,8 +36,9 @@ const SAME: &str = "the same on every machine, unless they are being changed one
 pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findings: &mut Findings) {
     let (name, topic) = (&config.elections.group, &config.elections.topic);
     let read = reading::run(async {
-        let mut following = Following::start(access, [topic.as_str()], None)?;
-        let (mut topics, limit) = (Topics::new(FIRST_SPAN, MOST_ROLES), Limit::of_each_answer(timeout));
+        let (own, limit) = (topic.clone(), Limit::of_each_answer(timeout));
+        let mut following = Following::start(access, [topic.as_str()], move |name| name == own)?;
+        let mut topics = Topics::new(FIRST_SPAN, MOST_ROLES);
         if let Some(why) = following.read_to_ends(&mut topics, limit).await?.into_iter().next() {
             bail!(why);
         }
@@ -212,8 +213,7 @@ fn elsewhere(config: &Config, access: &Access, timeout: Duration, findings: &mut
     let (name, own) = (&config.elections.group, &config.elections.topic);
     let read = reading::run(async {
         let own = own.clone();
-        let is_other = move |topic: &str| topic != own && topic.ends_with(SUFFIX);
-        let mut following = Following::start(access, [], Some(Box::new(is_other)))?;
+        let mut following = Following::start(access, [], move |topic| topic != own && topic.ends_with(SUFFIX))?;
         let mut topics = Topics::new(SPAN_ELSEWHERE, MOST_ROLES);
         let unread = following.read_to_ends(&mut topics, Limit::of_all(timeout)).await?;
         Ok((topics, unread))

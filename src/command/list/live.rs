@@ -9,9 +9,9 @@ use neli_proto::leadership::{Leadership, ReadAt, Unknown};
 use neli_proto::observer::{JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 
-use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, none, place};
+use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
-use crate::command::reading::{self, SUFFIX, no_answer, pass_on, read_at, to_be_told};
+use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told};
 use crate::command::wording::{self, counted, leadership_in_table, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
@@ -27,7 +27,8 @@ pub(super) fn main(list: &List) -> Result<ExitStatus> {
 }
 
 async fn watch(list: &List) -> Result<ExitStatus> {
-    let (mut following, mut watch) = (list.following()?, Watch::new(list));
+    let (mut following, mut watch) =
+        (Following::start(&list.access, list.topic.as_deref(), is_meant(list))?, Watch::new(list));
     loop {
         let events = following.next().await?;
         if events.is_empty() {

@@ -1,33 +1,69 @@
 //! Finds the elections of a command and their partitions, by the hellos of the group's candidates: that of `--role`, or those of all roles.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::names::MOST_ROLES;
-use neli_kafka::{ElectionId, Elections};
+use neli_kafka::{Access, ElectionId, Elections, IfMissing};
+use neli_proto::hello::Hello;
+use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{GroupHellos, Place};
+use neli_proto::record::{LogRecord, Offset, is_hello_of};
 
-use super::in_topic;
+use super::{Limit, Reading};
+use crate::command::look::Look;
 use crate::text::one_line;
 
+/// At most this many records before the end of partition 0 are searched for a hello whose mapping contains the role.
+const FARTHEST: Offset = 100_000;
+/// If no hello contains it, the next reading begins this many times further back.
+const FURTHER: Offset = 8;
+
 /// The elections of a command, in the order of their roles' numbers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(in crate::command) struct FoundElections {
-    /// Never empty, once they are found.
+    /// Never empty.
     pub(in crate::command) elections: Vec<ElectionId>,
     /// The roles of the group's candidates, if they have several or if these have names.
     pub(in crate::command) mapping: Option<Mapping>,
-    /// The places of the elections in their topic.
-    pub(super) places: BTreeSet<Place>,
+    keys: Elections,
+    /// The number of partitions by which the candidates map roles to partitions.
+    counted: i32,
 }
 
 impl FoundElections {
-    /// Finds the role of `--role`, which is in its election's `role_name`, or otherwise all roles of the group, in a topic with so many partitions.
+    /// Finds the role of `--role`, which is in its election's `role_name`, or otherwise all roles of the group. `tell` gets why Kafka does not
+    /// answer, at once.
     ///
     /// # Errors
-    /// There is no such role.
-    pub(super) fn of(election: &ElectionId, hellos: &GroupHellos, partitions: i32) -> Result<Self> {
+    /// There is no such role; or as for [`Reading::bounds`].
+    pub(in crate::command) async fn find(look: &Look, tell: fn(&str)) -> Result<Self> {
+        let Look { election, access, timeout, .. } = look;
+        let limit = Limit::of_all(*timeout);
+        // Two roles are requested, so that the number of partitions is passed on.
+        let of_two = Elections { roles: 0..2, ..Elections::from(election) };
+        let mut span = FIRST_SPAN;
+        loop {
+            let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None, IfMissing::Refuse)?;
+            let (mut reading, mut hellos) = (reading.telling(tell), GroupHellos::default());
+            let handle_record = |at, record: LogRecord| {
+                let value = record.value.as_deref().filter(|_| is_hello_of(&election.group, &record));
+                if let Some(hello) = value.and_then(Hello::parse) {
+                    hellos.read(at, record.offset, hello, record.written_ms);
+                }
+            };
+            let bounds = reading.read_to_end(limit, |bounds| bounds.last(span), handle_record).await?;
+            let is_found = match &election.role_name {
+                Some(role) => hellos.find(role).is_some(),
+                None => !hellos.mappings().is_empty(),
+            };
+            if is_found || bounds.last(span) == bounds.start || span >= FARTHEST {
+                return Self::of(election, &hellos, reading.partitions.unwrap_or(1));
+            }
+            span = FARTHEST.min(span.saturating_mul(FURTHER));
+        }
+    }
+
+    fn of(election: &ElectionId, hellos: &GroupHellos, partitions: i32) -> Result<Self> {
         let mappings = hellos.mappings();
         let mapping = hellos.all_roles(MOST_ROLES);
         let (of_role, roles) = match &election.role_name {
@@ -58,12 +94,20 @@ impl FoundElections {
             let role_name = mapping.as_ref().map(|_| label).or(election.role_name.clone());
             ElectionId { partition, role_name, ..election }
         });
-        Ok(Self::with(elections.collect(), mapping))
+        let elections = elections.collect();
+        let counted = of_role.as_ref().and_then(counted).unwrap_or(partitions);
+        Ok(Self { elections, mapping, keys, counted })
     }
 
-    fn with(elections: Vec<ElectionId>, mapping: Option<Mapping>) -> Self {
-        let places = elections.iter().map(in_topic).collect();
-        Self { elections, mapping, places }
+    /// Begins to read the elections and the hellos of their candidates.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Reading::start`].
+    pub(in crate::command) fn read(&self, access: &Access) -> Result<Reading> {
+        let partitions = self.elections.iter().map(|election| election.partition);
+        let partitions = partitions.chain([Elections::PARTITION_OF_HELLOS]);
+        Reading::start(access, &self.keys, partitions, Some(self.counted), IfMissing::Refuse)
     }
 
     /// The only election.
@@ -72,12 +116,11 @@ impl FoundElections {
     ///
     /// There are several, and this says what is to be given.
     pub(in crate::command) fn one(&self, otherwise: &str) -> Result<&ElectionId> {
-        let group = match self.elections.as_slice() {
-            [one] => return Ok(one),
-            all => all.first().map_or("", |first| &first.group),
-        };
+        if let [one] = self.elections.as_slice() {
+            return Ok(one);
+        }
         let roles = self.mapping.as_ref().map(Mapping::roles).unwrap_or_default();
-        Err(anyhow!("{} has the roles {}: {otherwise}", one_line(group), one_line(&roles)))
+        Err(anyhow!("{} has the roles {}: {otherwise}", one_line(&self.keys.group), one_line(&roles)))
     }
 
     /// The sentence about one of the elections, which it names if there are several.
@@ -87,7 +130,10 @@ impl FoundElections {
 
     /// Each election alone.
     pub(in crate::command) fn each(&self) -> impl Iterator<Item = Self> + '_ {
-        self.elections.iter().map(|election| Self::with(vec![election.clone()], self.mapping.clone()))
+        self.elections.iter().map(|election| {
+            let keys = Elections { roles: election.role..election.role + 1, ..self.keys.clone() };
+            Self { elections: vec![election.clone()], keys, ..self.clone() }
+        })
     }
 }
 
@@ -111,8 +157,6 @@ fn unnamed(election: &ElectionId, role: &str) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
-    use neli_proto::hello::Hello;
-
     use super::*;
     use crate::command::reading::read_at;
 

@@ -71,8 +71,6 @@ impl Account {
         if *offset < self.first || written_ms.is_some_and(|written_ms| written_ms < self.since_ms) {
             return;
         }
-        // A reading that stood still is begun anew.
-        self.first = *offset + 1;
         let mut changes = changes.into_iter().peekable();
         while let Some(Change::FellSilent(silence)) = changes.next_if(|next| matches!(next, Change::FellSilent(_))) {
             self.fell_silent(SILENT, silence);

@@ -10,7 +10,7 @@ use crate::time::Time;
 
 /// How far the partitions of a reading were read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Progress {
+pub struct Progress {
     by_partition: BTreeMap<i32, Read>,
 }
 
@@ -33,7 +33,7 @@ struct Read {
 
 impl Progress {
     /// A reading of these partitions that has just begun.
-    pub(super) fn new(partitions: impl IntoIterator<Item = i32>) -> Self {
+    pub fn new(partitions: impl IntoIterator<Item = i32>) -> Self {
         Self { by_partition: partitions.into_iter().map(|partition| (partition, Read::default())).collect() }
     }
 
@@ -42,7 +42,7 @@ impl Progress {
     /// # Errors
     ///
     /// The history was cut.
-    pub(super) fn answered(&mut self, partition: i32, bounds: LogBounds) -> Result<(), HistoryCut> {
+    pub fn answered(&mut self, partition: i32, bounds: LogBounds) -> Result<(), HistoryCut> {
         let Some(read) = self.by_partition.get_mut(&partition) else { return Ok(()) };
         read.bounds.get_or_insert(bounds);
         let LogBounds { asked, start, end } = bounds;
@@ -55,8 +55,17 @@ impl Progress {
         read.next.map_or(Ok(()), |next| read.signs.answered(asked, start..end, next))
     }
 
+    /// Handles the answer to a question of `asked` that there is no such topic.
+    ///
+    /// # Errors
+    ///
+    /// The topic is gone.
+    pub fn missing(&mut self, partition: i32, asked: Time) -> Result<(), HistoryCut> {
+        self.by_partition.get_mut(&partition).map_or(Ok(()), |read| read.signs.missing(asked))
+    }
+
     /// All records of a partition below `next` were read, or are not wanted. Returns when the log had an end that it has been read up to by this.
-    pub(super) fn read_up_to(&mut self, partition: i32, next: Offset) -> Option<Time> {
+    pub fn read_up_to(&mut self, partition: i32, next: Offset) -> Option<Time> {
         let read = self.by_partition.get_mut(&partition)?;
         read.next = read.next.max(Some(next));
         let (asked, _) = read.ahead.take_if(|(_, end)| read.next >= Some(*end))?;
@@ -90,8 +99,14 @@ impl Progress {
     }
 
     /// When a partition's log last had an end that it was read up to.
-    pub(super) fn read_to_end(&self, partition: i32) -> Option<Time> {
+    pub fn read_to_end(&self, partition: i32) -> Option<Time> {
         self.by_partition.get(&partition)?.as_of
+    }
+
+    /// The bounds of all logs when the reading began; `None` until all are known. Nothing is read before: a hello in one partition may be
+    /// about an election in another.
+    pub fn bounds(&self) -> Option<BTreeMap<i32, LogBounds>> {
+        self.by_partition.iter().map(|(partition, read)| Some((*partition, read.bounds?))).collect()
     }
 
     /// The offset below which all records of a partition were read.
@@ -100,7 +115,7 @@ impl Progress {
     }
 
     /// Whether all partitions were read up to the ends that they had when the reading began.
-    pub(super) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.by_partition.values().all(Read::is_complete)
     }
 
@@ -145,15 +160,17 @@ mod tests {
     fn a_reading_is_complete_at_the_ends_that_the_logs_had_at_first() {
         let mut progress = Progress::new([0, 1]);
         assert_eq!(progress.answered(0, bounds(0, 5)), Ok(()));
-        progress.read_up_to(0, 5);
-        assert!(!progress.is_complete(), "the other end is not known");
+        assert_eq!(progress.bounds(), None, "the other end is not known");
         assert_eq!(progress.answered(1, bounds(7, 7)), Ok(()));
         progress.read_up_to(1, 7);
         assert_eq!(progress.answered(0, bounds(0, 9)), Ok(()));
         assert_eq!(progress.answered(2, bounds(0, 9)), Ok(()));
+        assert_eq!(progress.bounds(), Some([(0, bounds(0, 5)), (1, bounds(7, 7))].into()));
+        progress.read_up_to(0, 4);
+        assert!(!progress.is_complete());
+        progress.read_up_to(0, 5);
         progress.read_up_to(0, 2);
         assert!(progress.is_complete());
-        assert_eq!([0, 1, 2].map(|partition| progress.is_complete_in(partition)), [true, true, false]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct Topic {
     latest_ms: Option<u64>,
     /// Of a list of roles at most so many are looked at.
     most_roles: u32,
-    /// The only group whose elections are read, if one is.
+    /// The only group that is read, if one is: its elections are [expected](Self::expect), and none is looked for.
     group: Option<Box<str>>,
     /// The others whose records were read then: for a message about a mistyped group.
     other_groups: BTreeSet<String>,
@@ -92,10 +92,9 @@ impl Topic {
         Self { most_roles, ..Self::default() }
     }
 
-    /// The same of elections of this group alone, with all their terms.
-    #[must_use]
-    pub fn of_group(self, group: &str) -> Self {
-        Self { group: Some(group.into()), ..self }
+    /// Only elections of this group are read that are [expected](Self::expect), with all their terms.
+    pub fn of_group(group: &str) -> Self {
+        Self { group: Some(group.into()), ..Self::default() }
     }
 
     /// Begins to read a partition with such a log from an offset on.
@@ -104,9 +103,12 @@ impl Topic {
         self.partitions.insert(partition, Partition { bounds, from, read_to_end: bounds.asked, journal });
     }
 
-    /// Counts it as an election, whether there is a record of it or not. Returns whether its partition is read.
+    /// Reads an election, whether there is a record of it or not. Returns whether its partition is read.
     pub fn expect(&mut self, place: &Place) -> bool {
-        self.found(place).map(Election::found_by_candidates).is_some()
+        let Some(mut election) = self.begun(place) else { return false };
+        election.found_by_candidates();
+        self.elections.insert(place.clone(), Box::new(election));
+        true
     }
 
     /// An election of which nothing was read.
@@ -116,7 +118,7 @@ impl Topic {
     }
 
     /// The partitions, each with its log when the reading began, and where it began.
-    pub fn begins(&self) -> impl Iterator<Item = (i32, LogBounds, Offset)> {
+    pub(super) fn begins(&self) -> impl Iterator<Item = (i32, LogBounds, Offset)> {
         self.partitions.iter().map(|(number, partition)| (*number, partition.bounds, partition.from))
     }
 
@@ -236,7 +238,7 @@ impl Topic {
             }
         }
         let (is_live, keeps_all) = (self.is_live, self.group.is_some());
-        let election = self.found(&Place { partition, group: group.into(), role: role.into() })?;
+        let election = self.found(partition, group, role)?;
         election.history.observer.read_others_up_to(at.now, next);
         if is_hello {
             if let Some(hello) = &hello {
@@ -256,27 +258,31 @@ impl Topic {
         Some((election.place().clone(), judged))
     }
 
-    /// What is known of an election; `None` if its partition is not read.
-    fn found(&mut self, place: &Place) -> Option<&mut Election> {
-        if !self.elections.contains_key(place) {
-            let mut election = self.begun(place)?;
+    /// What is known of an election; `None` if it is not read.
+    fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Election> {
+        let place = Place { partition, group: group.into(), role: role.into() };
+        if !self.elections.contains_key(&place) {
+            if self.group.is_some() {
+                return None;
+            }
+            let mut election = self.begun(&place)?;
             if self.is_live {
-                if let Some(read) = self.partitions.get(&place.partition) {
-                    election.was_read_to_end(read.read_to_end);
-                }
-                self.hear_all(&place.group, &mut election);
+                self.partitions.get(&partition).into_iter().for_each(|read| election.was_read_to_end(read.read_to_end));
+                self.hear_all(group, &mut election);
             }
             self.elections.insert(place.clone(), Box::new(election));
         }
-        self.elections.get_mut(place).map(|found| &mut **found)
+        self.elections.get_mut(&place).map(|found| &mut **found)
     }
 
-    /// Has each election hear the hello of a process with many roles, of which its own are elections. Where the elections of all groups are read,
-    /// that is done once everything was read: until then [`count_candidates`](Self::count_candidates) does it, by the last hellos alone.
+    /// Has each election hear the hello of a process with many roles of its group. Where all elections are looked for, those of the process's own
+    /// roles are some, once everything was read.
     fn hear(&mut self, at: ReadAt, group: &str, hello: &Arc<Hello>, written_ms: Option<u64>) {
-        if self.group.is_some() || self.is_live {
+        if self.group.is_some() {
+            self.elections.values_mut().for_each(|found| found.hello_received(at, hello, written_ms));
+        } else if self.is_live {
             for (role, partition) in hello.mapping().places(self.most_roles) {
-                if let Some(found) = self.found(&Place { partition, group: group.into(), role: role.into() }) {
+                if let Some(found) = self.found(partition, group, &role) {
                     if hello.takes_roles() {
                         found.found_by_candidates();
                     }
@@ -320,7 +326,9 @@ impl Topic {
                 continue;
             }
             for (role, partition) in mappings.iter().flat_map(|mapping| mapping.places(most)) {
-                self.expect(&Place { partition, group: group.clone(), role: role.into() });
+                if let Some(found) = self.found(partition, &group, &role) {
+                    found.found_by_candidates();
+                }
             }
             for LastHello { hello, at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
                 for (role, partition) in hello.mapping().places(most) {
@@ -378,13 +386,8 @@ impl Topic {
         &self.other_groups
     }
 
-    /// The hellos of the candidates of a group; `None` if none was read.
-    pub fn hellos_of(&self, group: &str) -> Option<&GroupHellos> {
-        self.hellos.get(group)
-    }
-
-    /// The last hello of each of them.
-    fn hellos(&self, group: &str) -> impl Iterator<Item = &LastHello> {
+    /// The last hello of each candidate of a group.
+    pub fn hellos(&self, group: &str) -> impl Iterator<Item = &LastHello> {
         self.hellos.get(group).into_iter().flat_map(GroupHellos::all)
     }
 
@@ -571,31 +574,24 @@ mod tests {
     }
 
     #[test]
-    fn of_one_group_all_terms_are_kept_and_the_others_are_only_named() {
-        let mut topic = Topic::new(1_000).of_group("g");
+    fn of_one_group_only_the_expected_elections_are_read() {
+        let mut topic = Topic::of_group("g");
         for partition in [0, 1] {
             topic.begin(AT, partition, LogBounds { asked: AT.now, start: 0, end: 0 }, 0);
         }
-        let many = r#"{"v":1,"kind":"hello","member":"p","roles":"2","partitions":2}"#;
-        read(&mut topic, 0, 0, "g/0/hello", many);
-        for (offset, key) in [(1, "g/0"), (2, "a/g/0"), (3, "other/0/hello")] {
-            read(&mut topic, 0, offset, key, CLAIM);
-        }
-        topic.caught_up();
-        assert_eq!(topic.other_groups().iter().collect::<Vec<_>>(), ["a/g", "other"]);
+        let expected = [place(0, "g", "0"), place(1, "g", "1")];
+        assert!(expected.iter().all(|place| topic.expect(place)));
         assert!(!topic.expect(&place(2, "g", "2")), "that partition is not read");
-        assert!(topic.expect(&place(1, "g", "1")) && topic.expect(&place(1, "g", "5")), "without a record too");
-        let found = topic.elections().map(|found| (found.is_known(), found.observer().standbys(AT).len()));
-        assert_eq!(found.collect::<Vec<_>>(), [(true, 1), (true, 1), (false, 0)]);
-        let first = |found: &Election| found.observer().standbys(AT)[0].listens.is_some();
-        assert!(topic.elections().take(2).all(first), "each hello was heard when it was read");
-        let terms = i64::try_from(MOST_TERMS).unwrap_or(i64::MAX) + 10;
-        for term in 0..terms {
-            let claim = CLAIM.replace(r#""after":-1"#, &format!(r#""after":{term}"#));
-            read(&mut topic, 1, term + 1, "g/1", &claim);
+        for (partition, key) in [(0, "g/0"), (0, "g/1"), (1, "g/0"), (0, "a/g/0"), (0, "other/0/hello")] {
+            let offset = topic.partitions.get(&partition).map(|read| read.journal.next()).unwrap_or_default();
+            read(&mut topic, partition, offset, key, CLAIM);
         }
-        let election = topic.election(&place(1, "g", "1"));
-        assert!(election.is_some_and(|election| election.history().terms().len() > MOST_TERMS));
+        let known: Vec<bool> = topic.elections().map(Election::is_known).collect();
+        assert_eq!(known, [true, false]);
+        assert_eq!(topic.other_groups().iter().collect::<Vec<_>>(), ["a/g", "other"]);
+        let many = r#"{"v":1,"kind":"hello","member":"p","roles":"2","partitions":2,"joined":0}"#;
+        read(&mut topic, 0, 4, "g/0/hello", many);
+        assert_eq!(topic.elections().map(|found| found.observer().standbys(AT).len()).collect::<Vec<_>>(), [1, 1]);
     }
 
     /// Each reader must judge by the same law: what is missing before another election's record is missing for all of the partition.

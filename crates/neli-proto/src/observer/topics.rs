@@ -10,8 +10,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
-use super::progress::Progress;
-use super::{Election, Judged, Place, Topic};
+use super::{Election, Judged, Place, Progress, Topic};
 use crate::kafka::{LogRange, LogsAnswer, TopicsAction};
 use crate::leadership::{Leadership, ReadAt, Unknown};
 use crate::listener::LogBounds;
@@ -27,12 +26,10 @@ const MOST_TRIES: u32 = 5;
 pub struct Topics {
     /// A reading begins at least so many records before a log's end.
     span: Offset,
-    /// Where the reading of these partitions begins instead.
-    from: BTreeMap<i32, Offset>,
     /// How far back the topics are read once their elections' present states are known.
     back: Duration,
-    /// A topic of which nothing was read.
-    unread: Topic,
+    /// Of a list of roles at most so many are looked at.
+    most_roles: u32,
     by_name: BTreeMap<Box<str>, ReadTopic>,
     was_answered: bool,
     /// Since when no broker answers, and why.
@@ -64,8 +61,6 @@ pub struct ReadTopic {
     /// Where the reading of each partition has stood still although its log goes on, and was begun anew. If it stands still there again, nothing
     /// more comes: there is a transaction's marker, which is no record.
     stood_at: BTreeMap<i32, Offset>,
-    /// Whether it was made anew, or its history was cut, since it was found.
-    is_another: bool,
     /// Why the topic can't be read.
     unread: Option<Box<str>>,
     /// The partitions whose leaders do not answer, and why.
@@ -82,15 +77,9 @@ pub struct ReadTopic {
 
 impl Topics {
     /// No topic is known yet. The reading of each log begins `span` records before its end, or further back so that it has all
-    /// [`RECENT`](crate::kafka::RECENT) ones. Of a list of roles at most so many are looked at.
+    /// [`RECENT`](crate::kafka::RECENT) ones.
     pub fn new(span: Offset, most_roles: u32) -> Self {
-        Self { span, unread: Topic::new(most_roles), ..Self::default() }
-    }
-
-    /// The same of elections of this group alone, with all their terms. The reading of some partitions begins at other offsets.
-    #[must_use]
-    pub fn of_group(self, group: &str, from: BTreeMap<i32, Offset>) -> Self {
-        Self { unread: self.unread.of_group(group), from, ..self }
+        Self { span, most_roles, ..Self::default() }
     }
 
     /// The same, which afterwards reads the records of so long a time as well.
@@ -176,9 +165,10 @@ impl Topics {
         self.readings += 1;
         let LogsAnswer { identity, logs } = answer;
         let reading = self.readings;
-        let mut read = ReadTopic { identity, reading, topic: self.unread.clone(), ..ReadTopic::default() };
-        if let Some(before) = self.by_name.remove(&name) {
-            (read.stood_at, read.is_another) = (before.stood_at, before.is_another);
+        let stood_at = self.by_name.get_mut(&name).map(|read| mem::take(&mut read.stood_at)).unwrap_or_default();
+        let topic = Topic::new(self.most_roles);
+        let mut read = ReadTopic { identity, reading, stood_at, topic, ..ReadTopic::default() };
+        if self.by_name.contains_key(&name) {
             self.stop(name.clone());
         }
         match logs {
@@ -195,8 +185,7 @@ impl Topics {
                         }
                     };
                     let bounds = LogBounds { asked, start, end };
-                    let usual = || bounds.last(self.span).min(recent.max(start));
-                    let offset = self.from.get(&partition).map_or_else(usual, |from| (*from).min(end).max(start));
+                    let offset = bounds.last(self.span).min(recent.max(start));
                     if offset > start {
                         read.tries = Some(0);
                     }
@@ -343,11 +332,6 @@ impl ReadTopic {
         &self.topic
     }
 
-    /// Whether it was made anew, or its history was cut, since it was found.
-    pub const fn is_another(&self) -> bool {
-        self.is_another
-    }
-
     /// Whether it was read up to the ends of its logs.
     pub const fn is_live(&self) -> bool {
         self.is_live
@@ -393,7 +377,6 @@ impl ReadTopic {
         let is_other =
             matches!((self.identity, identity), (TopicIdentity::Id(known), TopicIdentity::Id(id)) if known != *id);
         self.identity = *identity;
-        self.is_another |= is_other;
         let logs = match logs {
             Ok(logs) => logs,
             Err(why) => {
@@ -416,9 +399,7 @@ impl ReadTopic {
             };
             let (bounds, stands_at) = (LogBounds { asked, start, end }, self.progress.stands_at(*partition));
             begins_anew |= self.progress.next(*partition).is_none();
-            let is_cut = self.progress.answered(*partition, bounds).is_err();
-            self.is_another |= is_cut;
-            begins_anew |= is_cut;
+            begins_anew |= self.progress.answered(*partition, bounds).is_err();
             if let Some(next) = stands_at {
                 // The first time at this offset a client may have lost a fetch, for example in a topic that was just made.
                 begins_anew |= self.stood_at.insert(*partition, next) != Some(next);
