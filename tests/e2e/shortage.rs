@@ -6,9 +6,11 @@ use std::process::{Child, Command, Stdio};
 
 use harness::candidate::Elector;
 use harness::election::TestElection;
+use harness::install;
 use harness::kafka::Wired;
 use harness::process::Process;
 use harness::{not_tested, wait};
+use nix::libc;
 use nix::sys::signal::Signal;
 
 use crate::doctor::Found;
@@ -280,6 +282,19 @@ impl Drop for Ration {
     fn drop(&mut self) {
         wait::until_true("an empty group", || fs::remove_dir(&self.0).is_ok());
     }
+}
+
+/// A sandbox may deny waiting for children. Nothing needs it that keeps two jobs apart.
+#[test]
+fn a_candidate_leads_where_it_may_not_wait_for_its_children() {
+    let election = election(Elector::Log);
+    let (deny, call) = (install::deny().to_str().expect("UTF-8"), libc::SYS_wait4.to_string());
+    let mut run = election.candidate().start_behind(&[deny, &call]);
+    election.await_witness(run.await_lead());
+    run.signal(Signal::SIGTERM);
+    let _ = run.await_release();
+    assert_eq!(run.warnings_with("may not wait for its children").len(), 1, "{run:?}");
+    election.close([run]);
 }
 
 /// The guard may be delayed. It warns about that, and kills earlier by the possible delay. A lease that is too short for this is refused.

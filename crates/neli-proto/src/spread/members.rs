@@ -91,7 +91,7 @@ impl Member {
 
     /// Whether it can be forgotten without a loss of data.
     fn is_forgettable(&self, now: Time) -> bool {
-        !self.is_heard_within(now, HELLO_HOLDS) && self.barred_until.is_none_or(|until| now >= until)
+        !self.is_heard_within(now, HELLO_HOLDS) && !self.is_barred(now)
     }
 
     /// Notes its hello.
@@ -154,9 +154,15 @@ impl Member {
         match why {
             Some(why) if why.goes_for_good() => self.goes(now, Absence::ForGood),
             Some(Why::Suspended) => self.went_silent(now),
+            // Its guards may have died together.
+            Some(Why::GuardDied) if self.is_barred(now) => {}
             Some(Why::GuardDied | Why::RestartLimit | Why::Unhealthy) => self.ran_badly(now),
             Some(_) | None => {}
         }
+    }
+
+    fn is_barred(&self, now: Time) -> bool {
+        self.barred_until.is_some_and(|until| now < until)
     }
 
     /// Notes that it did not take a role.
@@ -232,7 +238,7 @@ impl Members {
     pub(super) fn most(&self, now: Time, member: &Member, held: u32, is_own: bool) -> u32 {
         let is_new = member.came.is_some_and(|came| now.since(came) < SHORT_LIFE);
         let must_stand_first = is_new && member.name.as_deref().is_some_and(|name| self.is_short_lived(now, name));
-        let is_barred = must_stand_first || member.barred_until.is_some_and(|until| now < until);
+        let is_barred = must_stand_first || member.is_barred(now);
         let is_there = is_own || member.is_heard_within(now, LEADER_GETS_ROLES);
         let gets_more = is_there && !is_barred && !member.is_unresponsive;
         if gets_more { member.max_roles.unwrap_or(u32::MAX).max(held) } else { held }

@@ -86,11 +86,13 @@ fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
 
 /// Its machine may have no room for another process: then each role that it was given would come back.
 #[test]
-fn a_process_whose_guard_died_gets_nothing_for_a_minute() {
-    let mut spread = Spread::new(&settings(6));
-    leads(&mut spread, START, 6);
-    spread.released(START, 0, &"m2".into(), "guard-died");
-    assert_eq!(next_handed_over(&mut spread, START, &["m2"]), (60, 5, "m2".into()));
+fn a_process_whose_guards_died_gets_nothing_for_a_minute() {
+    for guards in [1, 4] {
+        let mut spread = Spread::new(&settings(6));
+        leads(&mut spread, START, 6);
+        (0..guards).for_each(|role| spread.released(START, role, &"m2".into(), "guard-died"));
+        assert_eq!(next_handed_over(&mut spread, START, &["m2"]), (60, 5, "m2".into()), "{guards} at once");
+    }
 }
 
 #[test]
