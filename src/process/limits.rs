@@ -125,6 +125,7 @@ fn at_least(needed: u64, resource: Resource, what: &'static str, setting: &'stat
 fn blamed(error: &io::Error) -> &'static str {
     match error.raw_os_error() {
         Some(libc::EAGAIN) | None => "ulimit -u, or pids.max of the control group",
+        Some(libc::ENOMEM) => "memory",
         Some(_) => "a sandbox may refuse clone3",
     }
 }
@@ -149,11 +150,14 @@ fn try_threads() -> io::Result<()> {
     })?;
     // A sandbox may refuse to wait for children, which says nothing of threads.
     let Ok(status) = system::wait_for(child, 0) else { return Ok(()) };
-    match status.and_then(|status| ExitStatus::from_raw(status).code()) {
-        Some(0) => Ok(()),
-        // If it was killed, then for lack of memory.
-        errno => Err(io::Error::from_raw_os_error(errno.unwrap_or(libc::ENOMEM))),
-    }
+    let status = ExitStatus::from_raw(status.unwrap_or_default());
+    let errno = match (status.code(), status.signal()) {
+        (Some(errno), _) => errno,
+        (None, Some(libc::SIGKILL)) => libc::ENOMEM,
+        // A sandbox may kill who makes a call that it refuses.
+        (None, _) => libc::EPERM,
+    };
+    if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
 
 fn small_thread() -> thread::Builder {

@@ -498,12 +498,15 @@ impl Reading {
 
     /// Reads all journals as at the start. Meanwhile the topic may have been made again, and have become longer than what was read of the old one.
     fn begin_anew(&mut self, now: Time) {
+        // By how many partitions roles are mapped is found again as well.
+        self.mapping.history_cut();
+        self.readers.source.partitions = None;
+        self.router.stop();
         for (number, role) in self.roles().zip(&mut self.roles) {
             (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());
             role.answered_at = None;
             self.router.read_anew(now, number);
         }
-        self.mapping.history_cut();
         self.touched.extend(0..self.roles.len());
         self.follow_router(now);
     }

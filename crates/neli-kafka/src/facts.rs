@@ -468,8 +468,12 @@ impl Thread {
                 Presence::Coming | Presence::Missing { .. } => brokers.len().clamp(1, 3),
             };
             let wanted = facts_to_create(&place.topic, self.settings, replicas);
-            if topic::create(client, &self.source.access, wanted, &brokers, limit.ask())? {
-                created_with = Some(brokers.len());
+            match topic::create(client, &self.source.access, wanted, &brokers, limit.ask()) {
+                // As for the journal's topic: it may be there.
+                Err(TopicError::Refused(_)) if topic::may_come_back(&self.source.access, begun) => {
+                    thread::park_timeout(RETRY);
+                }
+                is_created => created_with = is_created?.then_some(brokers.len()).or(created_with),
             }
         }
         // It was given up.

@@ -338,9 +338,9 @@ pub(super) fn may_not_describe(topic: &str) -> String {
 }
 
 /// Whether a topic that has been missing since then may be there all the same: a broker that has just started may not know it yet, as it may not know
-/// one that was just made. At a process's start that is half as long: `--wait 0` waits five seconds for Kafka.
+/// one that was just made. At a process's start that is a second: `--wait` may be short, and what is missing then is mostly a wrong name.
 pub(super) fn may_come_back(access: &Access, missing_since: Time) -> bool {
-    let known_within = if access.has_answered() { GONE_AFTER } else { GONE_AFTER / 2 };
+    let known_within = if access.has_answered() { GONE_AFTER } else { GONE_AFTER / 5 };
     clock::now().since(missing_since) < known_within
 }
 

@@ -30,6 +30,8 @@ pub struct FollowedMapping {
     last: Option<Offset>,
     /// From when on a hello would have been read if there were a candidate.
     known_from: Option<Time>,
+    /// Whether the end of partition 0 was reached: what is read then was written just now.
+    is_at_end: bool,
     /// The mappings that were reported because they don't fit the followed roles.
     reported: BTreeSet<String>,
 }
@@ -37,7 +39,14 @@ pub struct FollowedMapping {
 impl FollowedMapping {
     /// The mapping of these roles, before a hello was read. `typed`: a number, or names with commas between them.
     pub fn new(typed: &str) -> Self {
-        Self { typed: typed.into(), counted: None, last: None, known_from: None, reported: BTreeSet::new() }
+        Self {
+            typed: typed.into(),
+            counted: None,
+            last: None,
+            known_from: None,
+            is_at_end: false,
+            reported: BTreeSet::new(),
+        }
     }
 
     /// The number of partitions by which the candidates map roles to partitions; `None` before one of them has said it.
@@ -73,7 +82,7 @@ impl FollowedMapping {
         }
         let is_new =
             |reported: &mut BTreeSet<_>| reported.len() < MOST_REPORTED && reported.insert(other.shown("roles"));
-        let is_there = !hello.leaves && (shares_role || self.known_from.is_some());
+        let is_there = !hello.leaves && (shares_role || self.is_at_end);
         warning.filter(|_| is_there && is_new(&mut self.reported))
     }
 
@@ -98,13 +107,14 @@ impl FollowedMapping {
     /// Notes that the end of partition 0 was reached. `is_whole`: everything that the log still holds was read, so that the hello of each
     /// living candidate was among it.
     pub fn caught_up(&mut self, now: Time, is_whole: bool) {
+        self.is_at_end = true;
         let from = if is_whole { now } else { now + HELLO_COMES_WITHIN };
         self.known_from = Some(self.known_from.map_or(from, |known| known.min(from)));
     }
 
     /// Forgets the number of partitions: the history of partition 0 was cut, or the topic was created again.
     pub fn history_cut(&mut self) {
-        (self.counted, self.last, self.known_from) = (None, None, None);
+        (self.counted, self.last, self.known_from, self.is_at_end) = (None, None, None, false);
     }
 }
 
@@ -197,6 +207,7 @@ mod tests {
     #[test]
     fn other_roles_are_reported_once() {
         let mut mapping = Fixture::new("a,b,c");
+        mapping.0.caught_up(Time::ZERO, true);
         let fits = hello("c,a,b", r#","partitions":1,"joined":0"#);
         assert_eq!(mapping.read(&fits), None, "one partition holds them all");
         let other_order = hello("b,a,c", r#","partitions":2,"joined":0"#);

@@ -225,11 +225,42 @@ fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
         reading.publish(began + after);
         followers[1].borrow().clone().unwrap()
     };
-    let of_candidate = br#"{"v":1,"member":"m","seq":1,"kind":"hello","roles":"2","partitions":3}"#;
+    let of_candidate = OF_TWO_ROLES;
     let unknown = Leadership::Unknown { trouble: None };
     assert_eq!(leadership_of_role_1(of_candidate, Duration::ZERO), Leadership::Vacant);
     assert_eq!(leadership_of_role_1(b"", Duration::from_secs(34)), unknown);
     assert_eq!(leadership_of_role_1(b"", Duration::from_secs(35)), Leadership::Vacant);
+}
+
+const OF_TWO_ROLES: &[u8] = br#"{"v":1,"member":"m","seq":1,"kind":"hello","roles":"2","partitions":3}"#;
+
+/// All is read as at the start, and by how many partitions roles are mapped is learnt again.
+#[test]
+fn a_role_without_records_is_vacant_again_after_an_outage() {
+    let (events, _received) = mpsc::channel(1);
+    let (warnings, _told) = broadcast::channel(1);
+    let unknown = Ok(Leadership::Unknown { trouble: None });
+    let (states, followers): (Vec<_>, Vec<_>) = (0..2).map(|_| watch::channel(unknown.clone())).unzip();
+    let source = source();
+    let elections = Elections { roles: 0..2, ..source.elections };
+    let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings, None);
+    for error in [None, Some("refused".to_owned())] {
+        if error.is_some() {
+            reading.handle(SessionEvent::Outage { error }.into()).unwrap();
+            reading.handle(SessionEvent::Outage { error: None }.into()).unwrap();
+        }
+        let now = clock::now();
+        reading.publish(now);
+        assert_eq!(*followers[1].borrow(), unknown);
+        reading.handle(KafkaEvent::Partitions(3)).unwrap();
+        reading.read_hello(now, 0, &Hello::parse(OF_TWO_ROLES).unwrap());
+        reading.follow_router(now);
+        for role in 0..2 {
+            reading.handle_role_event(now, role, candidate::Event::Answered { asked: now, start: 0, end: 0 });
+        }
+        reading.publish(now);
+        assert_eq!(*followers[1].borrow(), Ok(Leadership::Vacant));
+    }
 }
 
 /// Other elections share the topic, and have written more than a reading begins with since this one's leader left.
