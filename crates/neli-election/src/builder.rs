@@ -271,7 +271,8 @@ impl Builder {
     /// no broker answers, for example, when there is no candidate yet whose [`events`](crate::Election::events) could be read. A warning about
     /// all [roles](Self::roles) of the process is passed once, and one about a single role of many begins with its name.
     ///
-    /// The callback is called in a thread of its own, in which the runtime that `join` was called in is the current one. Without a callback each warning is a line on stderr, unless a call returns it as an error; so is one at which the callback panics.
+    /// The callback is called in a thread of its own, in which the runtime that `join` was called in is the current one. Without a callback each
+    /// warning is a line on stderr, unless a call returns it as an error; so is one at which the callback panics.
     ///
     /// # Examples
     ///

@@ -156,7 +156,7 @@ impl Driver {
     fn handle_timeout(&mut self, role: usize, now: Time) {
         self.let_lease_end(role, now);
         self.nodes.roles[role].drop_tasks_if_due(now, self.settings.node.timings.kill_margin);
-        if self.nodes.roles[role].has_arrived(now) {
+        if self.nodes.roles[role].is_margin_over(now) {
             self.end_if_idle(role);
         }
         if let Some(message) = self.nodes.poll_undecodable(now, role) {
@@ -513,7 +513,7 @@ impl Driver {
             return;
         }
         if held.in_flight_until.is_some() {
-            return of_role.guard.idles(&nothing);
+            return of_role.guard.note_no_task(&nothing);
         }
         let is_skipped = last.is_some() && held.tenure.ends() != Some(Reason::Expired);
         held.tenure.end(Reason::Resigned);

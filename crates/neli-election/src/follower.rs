@@ -199,8 +199,6 @@ impl Reading {
         on_warning: Option<OnWarning>,
     ) -> Self {
         let now = clock::now();
-        let (listener, last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());
-        let role = |state| Role { listener: listener.clone(), last_term: last_term.clone(), answered_at: None, state };
         let elections = &source.elections;
         let roles = elections.roles.clone();
         Self {
@@ -210,7 +208,7 @@ impl Reading {
             router: Router::new(roles),
             touched: (0..states.len()).collect(),
             timeouts: Timeouts::default(),
-            roles: states.into_iter().map(role).collect(),
+            roles: states.into_iter().map(|state| Role::asking(now, state)).collect(),
             trouble: None,
             is_down: false,
             undecodable: BTreeMap::new(),
@@ -503,8 +501,7 @@ impl Reading {
         self.readers.source.partitions = None;
         self.router.stop();
         for (number, role) in self.roles().zip(&mut self.roles) {
-            (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());
-            role.answered_at = None;
+            role.ask_from_start(now);
             self.router.read_anew(now, number);
         }
         self.touched.extend(0..self.roles.len());
@@ -531,6 +528,17 @@ impl Reading {
 }
 
 impl Role {
+    /// One of which nothing is known.
+    fn asking(now: Time, state: watch::Sender<Result<Leadership, Error>>) -> Self {
+        Self { listener: Listener::asking(now, FIRST_SPAN), last_term: LastTerm::default(), answered_at: None, state }
+    }
+
+    /// Forgets what was read of its journal. What its followers were told stays.
+    fn ask_from_start(&mut self, now: Time) {
+        (self.listener, self.last_term, self.answered_at) =
+            (Listener::asking(now, FIRST_SPAN), LastTerm::default(), None);
+    }
+
     /// Who leads, by the records that were read.
     fn current(&self, now: Time) -> Current<'_> {
         let is_read = self.listener.is_caught_up();
@@ -606,7 +614,7 @@ impl Reading {
         for (number, role) in self.roles().zip(&mut self.roles) {
             if counted.is_some() {
                 // The journal is another one.
-                (role.listener, role.last_term) = (Listener::asking(now, FIRST_SPAN), LastTerm::default());
+                role.ask_from_start(now);
             } else {
                 role.listener.history_cut(now);
             }

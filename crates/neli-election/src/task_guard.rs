@@ -23,7 +23,7 @@ pub(crate) struct TaskGuard {
     /// The actions to be performed, in this order.
     actions: VecDeque<Action>,
     /// No task is left, though the lead is not over yet: what they have sent may be in flight.
-    is_idle: bool,
+    has_no_task: bool,
     /// A task that is still there this long after its end is stuck: a lease.
     patience: Duration,
     process: i32,
@@ -32,7 +32,7 @@ pub(crate) struct TaskGuard {
 impl TaskGuard {
     /// `process`: the id of this process, by which the journal names the process that runs the job.
     pub(crate) fn new(patience: Duration, process: i32) -> Self {
-        Self { guard: Guard::new(patience), actions: VecDeque::new(), is_idle: false, patience, process }
+        Self { guard: Guard::new(patience), actions: VecDeque::new(), has_no_task: false, patience, process }
     }
 
     /// Forgets the terms of a log that was cut. No task is alive.
@@ -72,8 +72,8 @@ impl TaskGuard {
     }
 
     /// No task runs under the lead any more. [`ended`](Self::ended) follows.
-    pub(crate) fn idles(&mut self, _: &NoTask) {
-        self.is_idle = true;
+    pub(crate) fn note_no_task(&mut self, _: &NoTask) {
+        self.has_no_task = true;
     }
 
     /// No task runs under the lead any more, and none will.
@@ -91,9 +91,9 @@ impl TaskGuard {
     fn perform(&mut self, now: Time) {
         while let Some(action) = self.guard.poll_action() {
             if let Action::Kill(_) = action {
-                let (none_lived_at, lived_at) = if self.is_idle { (Some(now), None) } else { (None, Some(now)) };
+                let (none_lived_at, lived_at) = if self.has_no_task { (Some(now), None) } else { (None, Some(now)) };
                 self.guard
-                    .handle(now, Event::Killed(KillRound { has_seen_all: self.is_idle, lived_at, none_lived_at }));
+                    .handle(now, Event::Killed(KillRound { has_seen_all: self.has_no_task, lived_at, none_lived_at }));
             } else if let Action::Learn { .. } = action {
                 self.guard.handle(now, Event::Learnt { begun: now });
             } else if let Action::AnswerStarted = action {
@@ -102,7 +102,7 @@ impl TaskGuard {
                 self.actions.push_back(Action::Answer(Answer::Stuck { pids: vec![self.process] }));
             } else {
                 if let Action::Start { .. } = action {
-                    self.is_idle = false;
+                    self.has_no_task = false;
                     self.guard.handle(now, Event::Executed);
                 }
                 self.actions.push_back(action);

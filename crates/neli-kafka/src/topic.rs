@@ -337,10 +337,13 @@ pub(super) fn may_not_describe(topic: &str) -> String {
     )
 }
 
+/// The same as [`GONE_AFTER`] at a process's start: `--wait` may be short, and what is missing then is mostly a wrong name.
+pub(super) const MISSING_AFTER: Duration = Duration::from_secs(1);
+
 /// Whether a topic that has been missing since then may be there all the same: a broker that has just started may not know it yet, as it may not know
-/// one that was just made. At a process's start that is a second: `--wait` may be short, and what is missing then is mostly a wrong name.
+/// one that was just made.
 pub(super) fn may_come_back(access: &Access, missing_since: Time) -> bool {
-    let known_within = if access.has_answered() { GONE_AFTER } else { GONE_AFTER / 5 };
+    let known_within = if access.has_answered() { GONE_AFTER } else { MISSING_AFTER };
     clock::now().since(missing_since) < known_within
 }
 

@@ -158,7 +158,7 @@ impl Role {
     }
 
     /// Whether the time has come when nothing that a dropped task has sent is in flight. It is returned once.
-    pub(super) fn has_arrived(&mut self, now: Time) -> bool {
+    pub(super) fn is_margin_over(&mut self, now: Time) -> bool {
         self.held.as_mut().is_some_and(|held| held.in_flight_until.take_if(|until| now >= *until).is_some())
     }
 

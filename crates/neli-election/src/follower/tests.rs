@@ -34,6 +34,16 @@ impl Fixture {
     }
 }
 
+/// The reading of so many roles, and their followers. What it sends is not received.
+fn of_roles(roles: u32) -> (Reading, Vec<watch::Receiver<Result<Leadership, Error>>>) {
+    let unknown = Ok(Leadership::Unknown { trouble: None });
+    let (states, followers) = (0..roles).map(|_| watch::channel(unknown.clone())).unzip();
+    let source = source();
+    let elections = Elections { roles: 0..roles, ..source.elections };
+    let source = Source { elections, ..source };
+    (Reading::new(source, mpsc::channel(1).0, states, broadcast::channel(1).0, None), followers)
+}
+
 /// Returns what is published at `shown` after these records. Of each record: when it was read, when it was appended, and its text. `end`:
 /// the end of the log when the reading began. All times are in milliseconds; `shown`, and when a record was read, count from the begin of
 /// the reading.
@@ -165,13 +175,7 @@ fn the_end_of_a_follower_is_its_last_warning() {
 /// Each of thousands of leaders writes a heartbeat a second, and a look at all roles for each heartbeat would take more than a processor.
 #[test]
 fn a_record_of_one_role_costs_no_look_at_the_others() {
-    let (events, _received) = mpsc::channel(1);
-    let (warnings, _told) = broadcast::channel(1);
-    let unknown = Ok(Leadership::Unknown { trouble: None });
-    let (states, followers): (Vec<_>, Vec<_>) = (0..3).map(|_| watch::channel(unknown.clone())).unzip();
-    let source = source();
-    let elections = Elections { roles: 0..3, ..source.elections };
-    let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings, None);
+    let (mut reading, followers) = of_roles(3);
     let began = clock::now();
     reading.publish(began);
     reading.handle_role_event(began, 1, candidate::Event::Answered { asked: began, start: 0, end: 0 });
@@ -198,13 +202,7 @@ fn a_record_of_one_role_costs_no_look_at_the_others() {
 fn a_role_without_records_is_vacant_once_the_candidates_partitions_are_known() {
     const END: i64 = 30_000;
     let leadership_of_role_1 = |hello: &[u8], after: Duration| {
-        let (events, _received) = mpsc::channel(1);
-        let (warnings, _told) = broadcast::channel(1);
-        let unknown = Ok(Leadership::Unknown { trouble: None });
-        let (states, followers): (Vec<_>, Vec<_>) = (0..2).map(|_| watch::channel(unknown.clone())).unzip();
-        let source = source();
-        let elections = Elections { roles: 0..2, ..source.elections };
-        let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings, None);
+        let (mut reading, followers) = of_roles(2);
         let began = clock::now();
         reading.handle(KafkaEvent::Partitions(3)).unwrap();
         for (role, end) in [(0, END), (1, 0)] {
@@ -237,13 +235,8 @@ const OF_TWO_ROLES: &[u8] = br#"{"v":1,"member":"m","seq":1,"kind":"hello","role
 /// All is read as at the start, and by how many partitions roles are mapped is learnt again.
 #[test]
 fn a_role_without_records_is_vacant_again_after_an_outage() {
-    let (events, _received) = mpsc::channel(1);
-    let (warnings, _told) = broadcast::channel(1);
+    let (mut reading, followers) = of_roles(2);
     let unknown = Ok(Leadership::Unknown { trouble: None });
-    let (states, followers): (Vec<_>, Vec<_>) = (0..2).map(|_| watch::channel(unknown.clone())).unzip();
-    let source = source();
-    let elections = Elections { roles: 0..2, ..source.elections };
-    let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings, None);
     for error in [None, Some("refused".to_owned())] {
         if error.is_some() {
             reading.handle(SessionEvent::Outage { error }.into()).unwrap();

@@ -101,7 +101,7 @@ fn a_lead_is_not_late_while_only_what_was_sent_is_under_way() {
         let mut guard = leading();
         guard.handle_timeout(at(10));
         if is_idle {
-            guard.idles(&no_task());
+            guard.note_no_task(&no_task());
         }
         for second in 11..14 {
             guard.handle_timeout(at(second));

@@ -38,6 +38,16 @@ fn program(test: &str) -> Command {
     program
 }
 
+/// The first line with these words that a program of this test says, which is killed then.
+fn said_by(test: &str, words: &str) -> Option<String> {
+    let mut program = program(test).spawn().unwrap();
+    let mut lines = BufReader::new(program.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let said = lines.find(|line| line.contains(words));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    said
+}
+
 /// A program that gives no callback would otherwise wait for ever, and nobody would know why.
 #[tokio::test(flavor = "current_thread")]
 async fn without_a_callback_warnings_go_to_stderr() {
@@ -45,12 +55,7 @@ async fn without_a_callback_warnings_go_to_stderr() {
         drop(Election::builder("billing").brokers("127.0.0.1:1").join().await);
         return;
     }
-    let mut program = program("without_a_callback_warnings_go_to_stderr").spawn().unwrap();
-    let mut lines = BufReader::new(program.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let warning = lines.find(|line| line.starts_with("neli-election: "));
-    program.kill().unwrap();
-    program.wait().unwrap();
-    let warning = warning.unwrap();
+    let warning = said_by("without_a_callback_warnings_go_to_stderr", "neli-election: ").unwrap();
     assert!(
         warning.starts_with("neli-election: billing: Kafka does not answer: ") && warning.contains("127.0.0.1:1"),
         "{warning}"
@@ -82,11 +87,7 @@ async fn a_task_that_blocks_the_runtime_is_reported() {
         let _ = lead.run(blocks).await;
         return;
     }
-    let mut program = program("a_task_that_blocks_the_runtime_is_reported").spawn().unwrap();
-    let mut lines = BufReader::new(program.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let warning = lines.find(|line| line.contains("let it check Lease::is_valid"));
-    program.kill().unwrap();
-    program.wait().unwrap();
+    let warning = said_by("a_task_that_blocks_the_runtime_is_reported", "let it check Lease::is_valid");
     assert!(warning.is_some());
 }
 

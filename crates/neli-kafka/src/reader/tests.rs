@@ -3,7 +3,6 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
-use neli_proto::topic::GONE_AFTER;
 use rdkafka::ClientConfig;
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer as _};
@@ -103,7 +102,7 @@ fn a_topic_is_refused_as_missing_once_a_broker_would_know_it() {
     let begun = clock::now();
     let _reader = Reader::start(source, 2, sender).unwrap();
     assert!(!await_event(&mut events, |event| is_refused(&event)));
-    assert!(clock::now().since(begun) >= GONE_AFTER / 5);
+    assert!(clock::now().since(begun) >= topic::MISSING_AFTER);
 }
 
 /// The first value that `wanted` returns for an event.
