@@ -170,7 +170,7 @@ impl MainLoop {
 
     /// Runs until the end.
     async fn run(&mut self) -> ExitStatus {
-        let mut told_of = None;
+        let mut is_told = false;
         loop {
             self.perform();
             self.start_next_guard();
@@ -184,19 +184,21 @@ impl MainLoop {
             let (due, stall) = (self.next_timeout(), self.config.timings.stall());
             self.timer.set(due);
             let roles = &self.nodes.roles;
-            // It is told once of each time that was due, and not if the terminal has suspended this process.
-            let awaited = due.filter(|_| due != told_of && !roles.iter().all(Role::is_suspended));
+            // It is told once until nothing is late, and not if the terminal has suspended this process.
+            is_told &= poll_late(due, stall).is_ready();
+            let awaited = due.filter(|_| !is_told && !roles.iter().all(Role::is_suspended));
             // What comes without end may not keep the rest waiting, so the rest of it comes last.
             tokio::select! {
                 biased;
                 // It comes first, so that the log says it before its effects.
                 late = poll_fn(|_| poll_late(awaited, stall)) => {
-                    told_of = due;
+                    is_told = true;
                     self.logger.event(&events::did_not_run(late));
                 }
                 role = poll_fn(|context| poll_answers(roles, context)) => {
                     self.handle_answers(role);
                     // Answers may come faster than they are handled.
+                    self.handle_signals();
                     self.handle_session_events();
                 }
                 role = poll_fn(|context| poll_room(roles, context)) => self.send_queued_orders(role),

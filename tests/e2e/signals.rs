@@ -198,6 +198,8 @@ fn every_signal_reaches_the_job() {
         let exited = run.await_event("job_exited");
         assert_eq!(exited.fields["signal"].as_i64(), Some(number));
     }
+    // Between two runs the status would be that of the last one.
+    run.await_event("job_started");
     assert!(run.events("stopping").is_empty());
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 143);
