@@ -341,10 +341,14 @@ impl Observer {
     }
 
     /// The broker's clock now, in milliseconds since 1970, as far as it is known. Before a record was read live it is this machine's clock,
-    /// or the latest timestamp of a broker if that is later.
+    /// or the latest timestamp of a broker if that is later. If candidates stamp the records, it is no later than this machine's clock: theirs, or
+    /// this one, may be ahead.
     pub fn broker_now(&self, at: ReadAt) -> u64 {
         match self.broker_clock {
-            Some((read, written_ms)) => written_ms.saturating_add(millis(at.now.since(read))),
+            Some((read, written_ms)) => {
+                let clock = written_ms.saturating_add(millis(at.now.since(read)));
+                if self.is_brokers_time { clock } else { clock.min(at.wall_ms) }
+            }
             None => at.wall_ms.max(self.latest_timestamp.unwrap_or_default()),
         }
     }

@@ -16,6 +16,22 @@ fn an_age_is_at_least_that_up_to_the_newest_record() {
     assert_eq!(observer.broker_now(later(20_000)), later(20_000).wall_ms);
 }
 
+/// The leader's clock is ten minutes ahead, or the observer's.
+#[test]
+fn no_standby_is_left_out_because_one_of_the_clocks_is_ahead() {
+    for (leader_ms, own_ms) in [(600_000, 0), (0, 600_000)] {
+        let at = |ms| ReadAt { wall_ms: later(ms + own_ms).wall_ms, ..later(ms) };
+        let mut observer = observer();
+        observer.stamped_by_candidates();
+        read_late(&mut observer, 0, at(0), leader_ms, &claim("m", -1));
+        let line = r#"{"v":1,"kind":"hello","member":"s","name":"s","seq":0}"#;
+        read_hello(&mut observer, at(0), 1, line, Some(later(0).wall_ms));
+        observer.caught_up();
+        read_late(&mut observer, 2, at(1_000), leader_ms + 1_000, &beat("m", 0, "running"));
+        assert_eq!(observer.standbys(at(1_000)).len(), 1, "{leader_ms} and {own_ms} ms");
+    }
+}
+
 /// The lease is 5 s.
 #[test]
 fn a_later_record_of_the_partition_proves_a_silence_without_a_wait() {
