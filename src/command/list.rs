@@ -108,8 +108,7 @@ async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
         (Some(topic), [why, ..]) if topics.topic(topic).is_some_and(|read| read.trouble(None).is_some()) => {
             bail!("{why}")
         }
-        (Some(_), [why, ..]) => Err(with_status(UNKNOWN, why)),
-        // A topic that is being deleted or may not be read does not hide the others.
+        // A topic or a partition that can't be read does not hide the others.
         _ => Ok((topics, unread)),
     }
 }

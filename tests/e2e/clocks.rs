@@ -128,6 +128,8 @@ fn ask_by_clock(election: &TestElection, seconds: &str, words: &[&str]) -> Answe
     fs::write(&step, seconds).expect("our own directory");
     let mut command = Command::new(PROGRAM);
     command.args(words).args(["--group", &election.group, "--brokers", Kafka::shared().address()]);
+    // `list` would read the topics of all tests, and warn of their records.
+    command.args(["--topic", &election.topic()]);
     command.env("LD_PRELOAD", install::stepped_clock()).env("STEPPED_CLOCK", &step);
     Answer::of(command)
 }
