@@ -68,9 +68,8 @@ const LIST_TOPIC: &str = "Only this topic [default: all named *.neli]";
 
 const LIST: &str = "An election is listed if it has a record among the last 100,000 of its partition. One is dead if \
     it has neither a record nor a candidate's hello of the last week: without --all, --group or --json the last line \
-    only counts those. Ages come from the broker's timestamps; neli-run status is more exact. --watch goes on: on a \
-    terminal as a table, with trouble first, otherwise as a line for each change (with --json the election as it is \
-    then).";
+    only counts those. --watch goes on: on a terminal as a table, with trouble first, otherwise as a line for each \
+    change (with --json the election as it is then).";
 
 const LIST_EXIT: &str =
     "0; 3 no election has that --group; 4 Kafka does not answer in time, or not all topics could be read.";
@@ -131,7 +130,7 @@ const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) 
     runs fail, or it leads --max-roles. It may lose the lead again as any leader: by --preempt, or with --roles \
     because another leads less than its share. Needs READ and WRITE on the topic.";
 
-const RESIGN_EXIT: &str = "0 another candidate leads, or the one of --to; 1 not in time, but it may still happen, or another than that of --to leads; 2 no \
+const RESIGN_EXIT: &str = "0 another candidate leads (the same again if no other has claimed), or the one of --to; 1 not in time, but it may still happen, or another than that of --to leads; 2 no \
     candidate stands by, answers or has room (--max-roles), or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
 
 fn end(name: &'static str) -> Command {
