@@ -1,6 +1,5 @@
-//! The configuration of a candidate, which `doctor` checks as well. These are only types: `cli::validate` creates them from the command
-//! line, and their users don't depend on it. (The subcommands read their own options themselves.) For a guard without real-time scheduling
-//! the kill margin is widened here.
+//! The configuration of a candidate, which `doctor` checks as well. `cli::validate` creates it from the command line, and its users don't depend
+//! on that. (The subcommands read their own options themselves.) For a guard without real-time scheduling the kill margin is widened here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! The hidden mode `neli-run release <descriptors>`: the program that a guard becomes when its supervisor has died and the job's tree is
+//! The hidden mode `neli-run release <descriptor>`: the program that a guard becomes when its supervisor has died and the job's tree is
 //! gone. It writes the releases that the guards of that supervisor request, tries for one lease at most, and exits.
 //!
 //! Standbys wait for these records, so there are few steps between the start and the producer: no options are parsed, the topic is not

@@ -189,7 +189,7 @@ impl Show {
         lines.try_for_each(|line| checked(writeln!(screen, "{line}")))
     }
 
-    /// `--hellos`: shows the record if it is a hello.
+    /// `--all`: shows the record if it is a hello.
     fn hello(&mut self, observation: &Observation, partition: i32, record: &LogRecord) {
         let Ok(first) = observation.first() else { return };
         // The offset where an election was read from has no meaning in another partition.

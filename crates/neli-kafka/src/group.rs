@@ -312,7 +312,7 @@ impl ConsumerContext for GroupContext {
     }
 }
 
-// ---- the question about the topic that a member asks after each join. A thread of its own asks it, because the thread that polls the member ----
+// ---- the question about the topic that a member asks after each join, in a thread of its own -----------------------
 
 /// Asks for the topic's metadata, unless the previous question is still in flight.
 ///

@@ -49,7 +49,7 @@ struct Watch<'a> {
     topics: Topics,
     /// When Kafka's first answer is late; `None` once it has come.
     answer_due: Option<Time>,
-    /// The terminal of the table; `None` if lines are printed.
+    /// Whether a table is drawn on a terminal; otherwise lines are printed.
     is_drawn: bool,
     /// The topics whose elections were told as they are, and then each change of them.
     told: BTreeSet<Box<str>>,

@@ -148,11 +148,9 @@ impl Forwarded {
     }
 }
 
-// The answers that the supervisor has not received yet. They are queued, so that a stopped supervisor does not block the guard, and gets
-// the end of each job when it continues.
-
-/// Answers in the order in which they were given, each with an optional descriptor (`D`). The queue stays short: a run has few answers, and
-/// of an answer that may be repeated only the last one is kept.
+/// The answers that the supervisor has not received yet, in their order, each with an optional descriptor (`D`): a stopped supervisor does not
+/// block the guard, and gets the end of each job when it continues. The queue stays short: a run has few answers, and of an answer that may be
+/// repeated only the last one is kept.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Answers<D> {
     waiting: VecDeque<(Answer, Option<D>)>,
