@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv6Addr, TcpStream, ToSocketAddrs as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -105,25 +105,23 @@ const CONNECTED: Duration = Duration::from_secs(5);
 /// After this time all brokers of a cluster know a topic that was made anew.
 const TOPIC_KNOWN: Duration = Duration::from_millis(500);
 
-/// Asks each bootstrap server for its cluster, in a thread of its own, unless the cluster names that server as its broker. `client` holds a
-/// `consumer` of the process; `is_over` says whether it is still needed. The result is that of [`Access::admit`]. `None` if there is no server
-/// to be asked, or if they were asked a short time ago.
-pub(super) fn ask_servers<T: Send + Sync + 'static>(
+/// Asks each bootstrap server for its cluster, in a thread of its own, unless the cluster names that server as its broker. `consumer` is one of
+/// the process; once it is dropped, nothing is asked any more. The result is that of [`Access::admit`]. `None` if there is no server to be asked,
+/// or if they were asked a short time ago.
+pub(super) fn ask_servers(
     access: &Access,
     topic: Option<&str>,
-    client: &Arc<T>,
-    consumer: fn(&T) -> &BaseConsumer<KafkaContext>,
-    is_over: impl Fn() -> bool + Send + 'static,
+    consumer: &Arc<BaseConsumer<KafkaContext>>,
 ) -> Option<ServersQuestion> {
     if access.embedded.is_some() || !locked(&access.cluster.servers).begin_question(&access.bootstrap) {
         return None;
     }
     let (open, is_open) = mpsc::channel();
-    let (asking, topic, client) = (access.clone(), topic.map(str::to_owned), Arc::clone(client));
+    let (asking, topic, consumer) = (access.clone(), topic.map(str::to_owned), Arc::downgrade(consumer));
     let slow = Arc::new(AtomicUsize::new(0));
     let reached = Arc::clone(&slow);
     let ask = move || {
-        find_other(&asking, topic.as_deref(), consumer(&client), &reached, is_over);
+        find_other(&asking, topic.as_deref(), &consumer, &reached);
         locked(&asking.cluster.servers).is_asking = false;
         drop(open);
     };
@@ -177,19 +175,17 @@ impl ServersQuestion {
 fn find_other(
     access: &Access,
     topic: Option<&str>,
-    consumer: &BaseConsumer<KafkaContext>,
+    consumer: &Weak<BaseConsumer<KafkaContext>>,
     slow: &Arc<AtomicUsize>,
-    is_over: impl Fn() -> bool,
 ) {
     let cluster = &access.cluster;
-    let brokers: BTreeSet<String> = loop {
-        if is_over() {
-            return;
-        }
+    let (consumer, brokers): (_, BTreeSet<String>) = loop {
+        let Some(consumer) = consumer.upgrade() else { return };
         match consumer.fetch_metadata(topic, LONGEST) {
-            Ok(metadata) => break metadata.brokers().iter().map(address).collect(),
-            Err(_) => thread::park_timeout(RETRY),
+            Ok(metadata) => break (consumer, metadata.brokers().iter().map(address).collect()),
+            Err(_) => drop(consumer),
         }
+        thread::park_timeout(RETRY);
     };
     if cluster.admit(consumer.client()).is_err() {
         return;

@@ -113,7 +113,7 @@ impl Examination {
         loop {
             match answered.try_recv() {
                 Ok(Ok(brokers)) => {
-                    let mut servers = ask_servers(access, topic, &consumer, |consumer| consumer, || false);
+                    let mut servers = ask_servers(access, topic, &consumer);
                     let admitted = admit(&mut servers, access, consumer.client(), begun);
                     admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
                     return Ok(Self { consumer, brokers, silent: BTreeSet::new(), timeout });

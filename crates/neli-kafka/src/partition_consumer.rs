@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CString;
 use std::ptr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rdkafka::bindings as c;
 use rdkafka::config::{ClientConfig, FromClientConfigAndContext};
@@ -24,7 +24,7 @@ use crate::threads::locked;
 pub(super) struct PartitionConsumer {
     /// The topics, by name. Declared before the client, because they must be destroyed before the client.
     topics: Mutex<BTreeMap<String, Topic>>,
-    consumer: BaseConsumer<KafkaContext>,
+    consumer: Arc<BaseConsumer<KafkaContext>>,
 }
 
 /// A topic of the client.
@@ -48,7 +48,7 @@ impl PartitionConsumer {
     /// librdkafka does not accept the configuration, or the topic's name.
     pub(super) fn new(config: &ClientConfig, access: &Access, topic: Option<&str>) -> Result<Self, KafkaError> {
         let consumer = BaseConsumer::from_config_and_context(config, KafkaContext::new(access))?;
-        let consumer = Self { topics: Mutex::default(), consumer };
+        let consumer = Self { topics: Mutex::default(), consumer: Arc::new(consumer) };
         if let Some(topic) = topic {
             let invalid =
                 |_| KafkaError::ClientCreation(format!("topic \"{topic}\": librdkafka does not take this name"));
@@ -69,7 +69,7 @@ impl PartitionConsumer {
     }
 
     /// The consumer, for polling and for questions to the brokers.
-    pub(super) const fn consumer(&self) -> &BaseConsumer<KafkaContext> {
+    pub(super) const fn consumer(&self) -> &Arc<BaseConsumer<KafkaContext>> {
         &self.consumer
     }
 

@@ -12,7 +12,8 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 
 use crate::clock;
-use crate::error_class::code_of;
+use crate::error_class::{ErrorClass, code_of};
+use crate::librdkafka::topic_identity;
 
 // ---- the time limit ------------------------------------------------------------------------------------------------
 //
@@ -150,11 +151,18 @@ pub(super) struct Question<'a, C: ConsumerContext> {
     pub(super) consumer: &'a BaseConsumer<C>,
     pub(super) topic: &'a str,
     pub(super) limit: Duration,
+    /// Makes librdkafka connect to each leader first. If a question waits in librdkafka's queue for a connection and its time
+    /// (`socket.timeout.ms`) ends, librdkafka closes that connection, even in the middle of its login. The question that connects does not wait in
+    /// that queue.
+    pub(super) reaches_first: bool,
 }
 
 impl<C: ConsumerContext> Question<'_, C> {
     /// Asks for these partitions, and gives the answers with the time of their question to `handle` as soon as they arrive.
     pub(super) fn ask(&self, partitions: &BTreeSet<i32>, mut handle: impl FnMut(Time, BTreeMap<i32, Answer>)) {
+        if self.reaches_first {
+            return self.ask_each_leader(partitions, handle);
+        }
         let asked = clock::now();
         // librdkafka gives no answer at all if one of the partitions has none.
         let Ok(mut answers) = self.ask_together(partitions) else { return self.ask_each_leader(partitions, handle) };
@@ -173,18 +181,16 @@ impl<C: ConsumerContext> Question<'_, C> {
     fn ask_each_leader(&self, partitions: &BTreeSet<i32>, mut handle: impl FnMut(Time, BTreeMap<i32, Answer>)) {
         let asked = clock::now();
         match self.leaders() {
-            Ok(leaders) => self.ask_leaders(&leaders, partitions, |_| Ok(()), handle),
+            Ok(leaders) => self.ask_leaders(&leaders, partitions, handle),
             Err(code) => handle(asked, all(partitions, code)),
         }
     }
 
-    /// Asks all these leaders at the same time with one question each, after `reach` has connected to the leader. A leader that can't be
-    /// reached is not asked.
-    pub(super) fn ask_leaders(
+    /// Asks all these leaders at the same time with one question each. A leader that can't be reached is not asked.
+    fn ask_leaders(
         &self,
         leaders: &BTreeMap<i32, i32>,
         partitions: &BTreeSet<i32>,
-        reach: impl Fn(i32) -> Result<(), RDKafkaErrorCode> + Sync,
         mut handle: impl FnMut(Time, BTreeMap<i32, Answer>),
     ) {
         let mut without = BTreeMap::new();
@@ -202,7 +208,7 @@ impl<C: ConsumerContext> Question<'_, C> {
         }
         handle(clock::now(), without);
         let ask = |leader, partitions: &BTreeSet<i32>| {
-            reach(leader)?;
+            self.reach(leader)?;
             let asked = clock::now();
             self.ask_together(partitions).map(|answers| (asked, answers))
         };
@@ -212,9 +218,19 @@ impl<C: ConsumerContext> Question<'_, C> {
         });
     }
 
+    /// Connects to a leader, if that comes first: whatever it answers, there is a connection then.
+    fn reach(&self, leader: i32) -> Result<(), RDKafkaErrorCode> {
+        let Self { consumer, topic, limit, reaches_first } = *self;
+        let connect = || topic_identity(consumer.client(), topic, Some(leader), limit);
+        match reaches_first.then(connect) {
+            Some(Err(code)) if ErrorClass::from(code).is_missing_answer() => Err(code),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The broker that leads each partition of the topic; a number below 0 means that there is none.
     fn leaders(&self) -> Result<BTreeMap<i32, i32>, RDKafkaErrorCode> {
-        let Self { consumer, topic, limit } = *self;
+        let Self { consumer, topic, limit, .. } = *self;
         let metadata = consumer.fetch_metadata(Some(topic), limit).map_err(|error| code_of(&error))?;
         let found = metadata.topics().iter().find(|found| found.name() == topic);
         let found = found.ok_or(RDKafkaErrorCode::UnknownTopicOrPartition)?;
@@ -318,7 +334,7 @@ mod tests {
         partitions: &[i32],
         limit: Duration,
     ) -> Vec<(i32, Answer)> {
-        let (question, mut all) = (Question { consumer, topic: "topic", limit }, BTreeMap::new());
+        let (question, mut all) = (Question { consumer, topic: "topic", limit, reaches_first: false }, BTreeMap::new());
         question.ask(&partitions.iter().copied().collect(), |_, mut answers| all.append(&mut answers));
         all.into_iter().collect()
     }
@@ -352,13 +368,13 @@ mod tests {
     fn a_silent_leader_does_not_delay_the_answers_of_another() {
         let (cluster, consumer) = setup();
         let topic = "topic";
-        let question = |limit| Question { consumer: &consumer, topic, limit };
+        let question = |limit| Question { consumer: &consumer, topic, limit, reaches_first: false };
         // The client knows both brokers.
         assert!(question(LONG).leaders().is_ok());
         cluster.broker_round_trip_time(1, LONG * 6).unwrap();
         let (leaders, mut answered) = (BTreeMap::from([(0, 1), (1, 2), (2, 1)]), Vec::new());
         let handle = |_, answers: BTreeMap<i32, Answer>| answered.extend(answers);
-        question(Duration::from_secs(2)).ask_leaders(&leaders, &BTreeSet::from([0, 1, 2]), |_| Ok(()), handle);
+        question(Duration::from_secs(2)).ask_leaders(&leaders, &BTreeSet::from([0, 1, 2]), handle);
         let answered: Vec<_> = answered.into_iter().map(|(partition, answer)| (partition, answer.ok())).collect();
         assert_eq!(answered, [(1, Some((0, 1))), (0, None), (2, None)], "in the order of their arrival");
     }

@@ -24,11 +24,11 @@ use crate::context::{explain, is_lack_of_thread};
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, topic_identity};
-use crate::questions::{Answer, AnswerLimit, LOOK_AGAIN, Question, RETRY};
+use crate::questions::{AnswerLimit, LOOK_AGAIN, Question, RETRY};
 use crate::reading::{IfMissing, Order, Reading, Source, WARN_AGAIN};
 use crate::text::{reason, without_thread};
 use crate::threads::{self, STARTED_AGAIN_AFTER};
-use crate::topic::{self, Found, Presence, TopicError};
+use crate::topic::{self, Presence, TopicError};
 use crate::{clock, embedded};
 
 /// The time between two questions for the log's end (L4).
@@ -180,10 +180,8 @@ impl Asker {
     }
 
     fn ask_servers(&self) -> Option<ServersQuestion> {
-        let (access, elections) = (&self.reading.source.access, &self.reading.source.elections);
-        let reading = Arc::clone(&self.reading);
-        let consumer: fn(&Reading) -> &_ = |reading| reading.consumer.consumer();
-        ask_servers(access, Some(&elections.topic), &self.reading, consumer, move || reading.is_over())
+        let Source { access, elections, .. } = &self.reading.source;
+        ask_servers(access, Some(&elections.topic), self.reading.consumer.consumer())
     }
 
     fn admit(&mut self, asked: Time) -> Result<(), String> {
@@ -206,27 +204,15 @@ impl Asker {
             self.find_topic();
             return Duration::ZERO;
         };
-        let limit = self.answer_limit.ask();
-        let asked = clock::now();
-        match self.reaches_leaders_first.then(|| self.leaders(limit)).transpose() {
-            Ok(leaders) => self.ask_for(&partitions, limit, leaders.as_ref()),
-            Err(code) => self.handle_unanswered(&partitions, asked, vec![(code, partitions.clone())]),
-        }
-    }
-
-    /// Asks for these partitions; if the leaders are given, makes librdkafka connect to each of them first. If a question waits in
-    /// librdkafka's queue for a connection and its time (`socket.timeout.ms`) ends, librdkafka closes that connection, even in the middle of
-    /// its login. The question that connects does not wait in that queue.
-    fn ask_for(&mut self, partitions: &BTreeSet<i32>, limit: Duration, leaders: Option<&Found>) -> Duration {
         let nexts: BTreeMap<i32, Option<i64>> =
             partitions.iter().map(|partition| (*partition, self.reading.next(*partition))).collect();
-        let asked = clock::now();
+        let (limit, asked) = (self.answer_limit.ask(), clock::now());
         let reading = Arc::clone(&self.reading);
         let (consumer, topic) = (reading.consumer.consumer(), &reading.source.elections.topic);
-        let question = Question { consumer, topic, limit };
+        let question = Question { consumer, topic, limit, reaches_first: self.reaches_leaders_first };
         let mut next_time = ASK_INTERVAL;
         let mut unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)> = Vec::new();
-        let handle = |asked, answers: BTreeMap<i32, Answer>| {
+        question.ask(&partitions, |asked, answers| {
             for (partition, answer) in answers {
                 match answer {
                     Ok((start, end)) => {
@@ -239,33 +225,13 @@ impl Asker {
                     },
                 }
             }
-        };
-        match leaders {
-            None => question.ask(partitions, handle),
-            Some(found) => {
-                // Whatever it answers, there is a connection then.
-                let reach = |leader| match topic_identity(consumer.client(), topic, Some(leader), limit) {
-                    Err(code) if ErrorClass::from(code).is_missing_answer() => Err(code),
-                    Ok(_) | Err(_) => Ok(()),
-                };
-                question.ask_leaders(&found.leaders(), partitions, reach, handle);
-            }
-        }
-        self.handle_unanswered(partitions, asked, unanswered).min(next_time)
-    }
-
-    /// Handles what is `unanswered` of a question for these partitions, with the reason. Returns the time until the next question.
-    fn handle_unanswered(
-        &mut self,
-        partitions: &BTreeSet<i32>,
-        asked: Time,
-        unanswered: Vec<(RDKafkaErrorCode, BTreeSet<i32>)>,
-    ) -> Duration {
+        });
         let are_all = unanswered.iter().map(|(_, partitions)| partitions.len()).sum::<usize>() == partitions.len();
-        self.report_unanswered(partitions, asked, &unanswered, are_all);
-        let next_time =
-            unanswered.into_iter().map(|(code, partitions)| self.unanswered(&partitions, asked, code, are_all));
-        next_time.min().unwrap_or(ASK_INTERVAL)
+        self.report_unanswered(&partitions, asked, &unanswered, are_all);
+        for (code, partitions) in unanswered {
+            next_time = next_time.min(self.unanswered(&partitions, asked, code, are_all));
+        }
+        next_time
     }
 
     /// Handles the bounds of a partition's log. `next` was the next offset to be read when the question was asked.
@@ -322,20 +288,6 @@ impl Asker {
             | ErrorClass::Undecodable => self.no_answer(&code.into(), are_all),
         }
         RETRY
-    }
-
-    /// The brokers that lead the partitions.
-    fn leaders(&self, limit: Duration) -> Result<Found, RDKafkaErrorCode> {
-        match topic::look(self.reading.consumer.consumer().client(), &self.reading.source.elections, limit) {
-            Ok(Presence::There(found)) => Ok(found),
-            Ok(Presence::Coming) => Err(RDKafkaErrorCode::LeaderNotAvailable),
-            Ok(Presence::Missing { .. }) => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
-            Err(TopicError::Refused(error)) => {
-                self.reading.refuse(error);
-                Err(RDKafkaErrorCode::LeaderNotAvailable)
-            }
-            Err(TopicError::Transient(error)) => Err(error.code),
-        }
     }
 
     /// Makes librdkafka connect to a broker at once. librdkafka closes the first connection when it has learnt which brokers exist, and

@@ -41,9 +41,6 @@ const MIN_COMPACTION_LAG_MS: &str = "min.compaction.lag.ms";
 /// This many other brokers are asked about the settings before the partition's leader is.
 const BESIDES_LEADER: usize = 2;
 
-/// The number of the leader of a partition that has none.
-const NO_LEADER: i32 = -1;
-
 /// The end of the default name of a journal's topic.
 pub(super) const SUFFIX: &str = ".neli";
 
@@ -77,12 +74,6 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// The leader of each partition; below 0 if it has none, or is not in use.
-    pub(super) fn leaders(&self) -> BTreeMap<i32, i32> {
-        let leader = |partition| self.layouts.get(&partition).map_or(NO_LEADER, |layout| layout.leader);
-        (0..self.partitions).map(|partition| (partition, leader(partition))).collect()
-    }
-
     /// The number of replicas of the first partition in use that has a leader.
     pub(super) fn replicas(&self) -> usize {
         self.layouts.values().next().map_or(1, |layout| layout.replicas.len())

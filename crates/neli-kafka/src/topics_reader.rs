@@ -269,9 +269,7 @@ impl Asker {
     }
 
     fn ask_servers(&self) -> Option<ServersQuestion> {
-        let shared = Arc::clone(&self.shared);
-        let consumer: fn(&Shared) -> &_ = |shared| shared.consumer.consumer();
-        ask_servers(&self.shared.access, None, &self.shared, consumer, move || shared.is_over())
+        ask_servers(&self.shared.access, None, self.shared.consumer.consumer())
     }
 
     fn perform(&mut self, action: TopicsAction) {
