@@ -133,7 +133,7 @@ pub(crate) fn start(
     let (warnings, warned) = broadcast::channel(WARNINGS_KEPT);
     let warned = Arc::new(warned);
     let mut reading = Reading::new(source, event_sender, states, warnings, on_warning);
-    reading.start();
+    reading.begin(clock::now());
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-follower".to_owned());
     thread.spawn(move || reading.run(waiter, events, followers)).map_err(cannot)?;
@@ -168,12 +168,11 @@ struct Reading {
     touched: BTreeSet<usize>,
     /// When each role must be looked at again if nothing of it is read before: its leader is no longer known then, or its reader is stuck.
     timeouts: Timeouts,
-    /// Why nothing can be read: no broker answers, for example.
-    trouble: Option<String>,
+    /// Why nothing can be read: no broker answers, for example (`None`). Or why one reading can't go on in one partition, where it has stopped at a
+    /// batch that can't be decoded; those of other partitions go on.
+    troubles: BTreeMap<Option<(u32, i32)>, String>,
     /// Whether no broker answers.
     is_down: bool,
-    /// The readings that have stopped at a batch that can't be decoded, each with its partition and what is wrong. Those of other partitions go on.
-    undecodable: BTreeMap<(u32, i32), String>,
     /// Since when something can't be read, if the followers were warned of it.
     warned_since: Option<Time>,
     /// For the followers' warnings; the reading goes on after each.
@@ -209,22 +208,12 @@ impl Reading {
             touched: (0..states.len()).collect(),
             timeouts: Timeouts::default(),
             roles: states.into_iter().map(|state| Role::asking(now, state)).collect(),
-            trouble: None,
+            troubles: BTreeMap::new(),
             is_down: false,
-            undecodable: BTreeMap::new(),
             warned_since: None,
             warnings,
             on_warning,
         }
-    }
-
-    /// Begins to read the journal of each role.
-    fn start(&mut self) {
-        let now = clock::now();
-        for role in self.roles() {
-            self.router.read_anew(now, role);
-        }
-        self.readers.follow(&mut self.router);
     }
 
     /// Reads until the last follower is dropped, or Kafka refuses to be read.
@@ -315,32 +304,31 @@ impl Reading {
 
     /// Why the journal of a role can't be read, if so.
     fn trouble_of(&self, at: usize) -> Option<&String> {
-        let stopped = || self.undecodable.get(&self.router.reading_of(self.roles().nth(at)?)?);
-        self.trouble.as_ref().or_else(stopped)
+        let stopped = || self.troubles.get(&Some(self.router.reading_of(self.roles().nth(at)?)?));
+        self.troubles.get(&None).or_else(stopped)
     }
 
-    /// Sets why nothing can be read, which each role's followers are told; `None` if the reading goes on.
-    fn set_trouble(&mut self, trouble: Option<String>) {
-        if let Some(trouble) = &trouble {
-            self.warn_of_trouble(trouble);
-        }
-        if self.trouble != trouble {
-            self.trouble = trouble;
-            self.touched.extend(0..self.roles.len());
-        }
-    }
-
-    fn warn_of_trouble(&mut self, trouble: &str) {
+    /// Notes why all journals, or that of one partition, can't be read. The followers are warned once until all can be read again.
+    fn stops(&mut self, of: Option<(u32, i32)>, trouble: String) {
         if self.warned_since.is_none() {
             self.warned_since = Some(clock::now());
             self.warn(&format!("it is unknown who leads: {trouble}"));
         }
+        if self.troubles.get(&of) != Some(&trouble) {
+            self.troubles.insert(of, trouble);
+            self.touched.extend(0..self.roles.len());
+        }
     }
 
-    /// The journals can be read again, unless one has stopped at a batch.
-    fn trouble_is_over(&mut self) {
-        self.set_trouble(None);
-        if let Some(since) = self.warned_since.take_if(|_| self.undecodable.is_empty()) {
+    /// Kafka answers. If it is `of` a reading of a partition, that one goes on as well.
+    fn goes_on(&mut self, of: Option<(u32, i32)>) {
+        let before = self.troubles.len();
+        let router = &self.router;
+        self.troubles.retain(|known, _| *known != of && known.is_some_and(|(reading, _)| router.has(reading)));
+        if self.troubles.len() < before {
+            self.touched.extend(0..self.roles.len());
+        }
+        if let Some(since) = self.warned_since.take_if(|_| self.troubles.is_empty()) {
             let lasted = Duration::from_secs(clock::now().since(since).as_secs());
             self.warn(&format!("the journal is read again, after {}", shown_duration(lasted)));
         }
@@ -365,13 +353,18 @@ impl Reading {
         }
         let now = clock::now();
         if let KafkaEvent::Read { reading, partition, offset, record } = event {
-            self.reads_on(reading, partition);
+            if self.router.has(reading) {
+                self.goes_on(Some((reading, partition)));
+            }
             self.router.read(now, reading, partition, offset, record);
         } else if let KafkaEvent::Reading { reading, partition, event } = event {
-            if let candidate::Event::ReachedEnd { .. } = event {
-                self.reads_on(reading, partition);
-            } else if let candidate::Event::Undecodable { offset, error } = &event {
-                self.stops(reading, partition, *offset, error);
+            let of = Some((reading, partition)).filter(|_| self.router.has(reading));
+            if let (candidate::Event::ReachedEnd { .. }, Some(_)) = (&event, of) {
+                self.goes_on(of);
+            } else if let (candidate::Event::Undecodable { offset, error }, Some(_)) = (&event, of) {
+                // It tries that again every half a second.
+                let topic = &self.readers.source.elections.topic;
+                self.stops(of, format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}"));
             }
             self.router.handle(now, reading, partition, &event);
         }
@@ -384,41 +377,18 @@ impl Reading {
         if let SessionEvent::Refused { error, .. } = event {
             return Err(Error::Refused(error));
         } else if let SessionEvent::Outage { error: None } = event {
-            self.trouble_is_over();
+            self.goes_on(None);
             // Before a first answer there is nothing to begin anew: a new client may be as slow.
             if mem::take(&mut self.is_down) && self.roles.iter().any(|role| role.answered_at.is_some()) {
-                self.begin_anew(clock::now());
+                self.begin(clock::now());
             }
-        } else if let SessionEvent::Outage { error } = event {
+        } else if let SessionEvent::Outage { error: Some(error) } = event {
             self.is_down = true;
-            self.set_trouble(error);
+            self.stops(None, error);
         } else if let SessionEvent::Warning(message) = event {
             self.warn(&message);
         }
         Ok(())
-    }
-
-    /// A reading hands over records of a partition, so nothing hinders it there.
-    fn reads_on(&mut self, reading: u32, partition: i32) {
-        if !self.router.has(reading) {
-            return;
-        }
-        let before = self.undecodable.len();
-        self.undecodable.retain(|of, _| *of != (reading, partition) && self.router.has(of.0));
-        if self.undecodable.len() < before {
-            self.touched.extend(0..self.roles.len());
-        }
-        self.trouble_is_over();
-    }
-
-    /// A reading has stopped in a partition, at a batch that can't be decoded. It tries that again every half a second.
-    fn stops(&mut self, reading: u32, partition: i32, offset: Offset, error: &str) {
-        if self.router.has(reading) {
-            let topic = &self.readers.source.elections.topic;
-            let trouble = format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}");
-            self.warn_of_trouble(&trouble);
-            self.undecodable.insert((reading, partition), trouble);
-        }
     }
 
     /// Passes the router's events to the roles' listeners.
@@ -479,7 +449,7 @@ impl Reading {
                 // The reader of all roles' partitions says this of a topic that it has never found.
                 let topic = &self.readers.source.elections.topic;
                 let trouble = format!("topic \"{topic}\": it does not exist yet; waiting until a candidate creates it");
-                self.set_trouble(Some(trouble));
+                self.stops(None, trouble);
             }
             candidate::Event::Undecodable { .. } => role.listener.undecodable(now),
             _ => {}
@@ -494,18 +464,23 @@ impl Reading {
         }
     }
 
-    /// Reads all journals as at the start. Meanwhile the topic may have been made again, and have become longer than what was read of the old one.
-    fn begin_anew(&mut self, now: Time) {
-        // By how many partitions roles are mapped is found again as well.
+    /// Begins to read the journal of each role, by how many partitions roles are mapped, too. After an outage nothing of before counts: meanwhile the
+    /// topic may have been made again, and have become longer than what was read of the old one.
+    fn begin(&mut self, now: Time) {
         self.mapping.history_cut();
         self.readers.source.partitions = None;
+        self.read_all_anew(now, Role::ask_from_start);
+        self.follow_router(now);
+    }
+
+    /// Reads all journals anew. Of each is forgotten what was read, or what is gone.
+    fn read_all_anew(&mut self, now: Time, forget: fn(&mut Role, Time)) {
         self.router.stop();
         for (number, role) in self.roles().zip(&mut self.roles) {
-            role.ask_from_start(now);
+            forget(role, now);
             self.router.read_anew(now, number);
         }
         self.touched.extend(0..self.roles.len());
-        self.follow_router(now);
     }
 
     /// Reads a role's journal anew: its history was cut, or the topic was created again.
@@ -515,9 +490,7 @@ impl Reading {
         if at == 0 {
             self.mapping.history_cut();
         }
-        self.roles[at].listener.history_cut(now);
-        // A term of the new history may have the number of one of the old.
-        self.roles[at].last_term = LastTerm::default();
+        self.roles[at].history_cut(now);
         self.router.read_anew(now, number);
     }
 
@@ -537,6 +510,13 @@ impl Role {
     fn ask_from_start(&mut self, now: Time) {
         (self.listener, self.last_term, self.answered_at) =
             (Listener::asking(now, FIRST_SPAN), LastTerm::default(), None);
+    }
+
+    /// Forgets the records that are gone.
+    fn history_cut(&mut self, now: Time) {
+        self.listener.history_cut(now);
+        // A term of the new history may have the number of one of the old.
+        self.last_term = LastTerm::default();
     }
 
     /// Who leads, by the records that were read.
@@ -570,15 +550,12 @@ impl Reading {
         }
         let known = self.router.partitions();
         self.router.found(partitions);
-        if known.is_none_or(|known| known == partitions) {
-            return;
+        if known.is_some_and(|known| known != partitions) {
+            let now = clock::now();
+            self.mapping.history_cut();
+            self.read_all_anew(now, Role::history_cut);
+            self.follow_router(now);
         }
-        let now = clock::now();
-        self.router.stop();
-        for role in self.roles() {
-            self.read_anew(now, role);
-        }
-        self.follow_router(now);
     }
 
     fn read_hello(&mut self, now: Time, offset: Offset, hello: &Hello) {
@@ -609,17 +586,8 @@ impl Reading {
         if counted.is_some() && counted == before {
             return false;
         }
-        self.router.stop();
-        self.touched.extend(0..self.roles.len());
-        for (number, role) in self.roles().zip(&mut self.roles) {
-            if counted.is_some() {
-                // The journal is another one.
-                role.ask_from_start(now);
-            } else {
-                role.listener.history_cut(now);
-            }
-            self.router.read_anew(now, number);
-        }
+        // By another number the journal of a role is another one.
+        self.read_all_anew(now, if counted.is_some() { Role::ask_from_start } else { Role::history_cut });
         true
     }
 

@@ -256,6 +256,22 @@ fn a_role_without_records_is_vacant_again_after_an_outage() {
     }
 }
 
+/// Its terms may have the numbers of those that are gone, and other leaders.
+#[test]
+fn a_cut_where_the_hellos_are_leaves_no_term_of_any_role() {
+    let (mut reading, _followers) = of_roles(2);
+    let now = clock::now();
+    reading.handle(KafkaEvent::Partitions(3)).unwrap();
+    reading.read_hello(now, 0, &Hello::parse(OF_TWO_ROLES).unwrap());
+    reading.follow_router(now);
+    reading.handle_role_event(now, 1, candidate::Event::Answered { asked: now, start: 0, end: 1 });
+    reading.handle_role_event(now, 1, candidate::Event::of_record(0, Some(CLAIM.as_bytes()), None));
+    assert!(reading.roles[1].last_term.leader.is_some());
+    reading.handle_role_event(now, 0, candidate::Event::HistoryCut);
+    reading.follow_router(now);
+    assert!(reading.roles[1].last_term.leader.is_none());
+}
+
 /// Other elections share the topic, and have written more than a reading begins with since this one's leader left.
 #[test]
 fn a_release_far_back_in_the_log_is_found() {
@@ -289,7 +305,7 @@ fn a_batch_that_can_not_be_decoded_hides_the_roles_of_its_partition_alone() {
     let source = source();
     let elections = Elections { roles: 0..2, ..source.elections };
     let mut reading = Reading::new(Source { elections, ..source }, events, states, warnings, None);
-    reading.start();
+    reading.begin(clock::now());
     let of = |partition, event| KafkaEvent::Reading { reading: 1, partition, event };
     let answered = || candidate::Event::Answered { asked: clock::now(), start: 0, end: 0 };
     for event in [KafkaEvent::Partitions(2), of(0, answered()), of(1, answered())] {
@@ -319,7 +335,7 @@ fn a_batch_that_can_not_be_decoded_hides_the_roles_of_its_partition_alone() {
 fn a_topic_that_is_gone_is_why_the_leader_is_unknown() {
     let mut fixture = Fixture::new();
     let Fixture { reading, follower, .. } = &mut fixture;
-    reading.start();
+    reading.begin(clock::now());
     let began = clock::now();
     let of = |event| KafkaEvent::Reading { reading: 1, partition: 0, event };
     reading.handle(of(candidate::Event::Answered { asked: began, start: 0, end: 0 })).unwrap();
@@ -346,7 +362,7 @@ fn a_topic_that_is_gone_is_why_the_leader_is_unknown() {
 fn a_reader_that_hands_over_nothing_is_replaced() {
     let mut fixture = Fixture::new();
     let reading = &mut fixture.reading;
-    reading.start();
+    reading.begin(clock::now());
     let began = clock::now();
     reading.handle_role_event(began, 0, candidate::Event::Answered { asked: began, start: 0, end: 10 });
     let due = reading.publish(began).unwrap();
@@ -362,7 +378,7 @@ fn a_reader_that_hands_over_nothing_is_replaced() {
 fn a_reader_that_hands_over_records_of_other_elections_is_not_replaced() {
     let mut fixture = Fixture::new();
     let reading = &mut fixture.reading;
-    reading.start();
+    reading.begin(clock::now());
     let read = |offset, record| KafkaEvent::Read { reading: 1, partition: 0, offset, record };
     let ends = |end| {
         let event = candidate::Event::Answered { asked: clock::now(), start: 0, end };
