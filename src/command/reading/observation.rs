@@ -173,9 +173,6 @@ impl Observation {
                 self.topic.answered(at.now, *partition, LogBounds { asked, start, end });
             }
             self.note_read_to_end(*partition);
-        } else {
-            let is_answered = self.reading.outage().is_none();
-            self.topic.elections_mut().for_each(|election| election.note_contact(is_answered));
         }
         (event, judged)
     }

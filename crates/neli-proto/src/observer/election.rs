@@ -64,8 +64,6 @@ pub struct Election {
     pub(super) history: History,
     is_known: bool,
     pub(super) found: Found,
-    /// Whether Kafka answers. While it does not, no heartbeat can be read, so nothing is said of a silence.
-    is_answered: bool,
     /// When Kafka told last of a log that was read to its end, if this is asked again and again.
     read_to_end: Option<Time>,
     told: Told,
@@ -92,7 +90,6 @@ impl Election {
             history: History::new(journal),
             is_known: false,
             found: Found::No,
-            is_answered: true,
             read_to_end: None,
             told: Told::Nothing,
             from,
@@ -154,11 +151,6 @@ impl Election {
     /// The time at which the claim of that term was appended, if it was read by a separate request.
     pub fn learn_claim(&mut self, term: Offset, written_ms: Option<u64>) {
         self.history.observer.learn_claim(term, written_ms);
-    }
-
-    /// Notes whether Kafka answers.
-    pub const fn note_contact(&mut self, is_answered: bool) {
-        self.is_answered = is_answered;
     }
 
     /// Notes that the log was read up to the end that it had at this time.
@@ -239,15 +231,14 @@ impl Election {
 
     /// When users must be told of the leader's silence, unless a record comes before.
     pub fn silence_due(&self, at: ReadAt) -> Option<Time> {
-        let observer = self.observer();
-        observer.silent_at(at).filter(|_| observer.is_live && self.is_answered)
+        self.observer().silent_at(at).filter(|_| self.observer().is_live)
     }
 
     /// The leader's silence, which no record reports, if users were not told of it yet. What is unread may end it.
     pub fn untold_silence(&mut self, at: ReadAt) -> Option<Leadership<'_>> {
         let current = Told::by(self.leadership(at));
-        let may_tell = self.observer().is_live && self.is_answered;
-        if current == Told::Nothing || !may_tell || current <= mem::replace(&mut self.told, current) {
+        let is_live = self.observer().is_live;
+        if current == Told::Nothing || !is_live || current <= mem::replace(&mut self.told, current) {
             return None;
         }
         Some(self.leadership(at))

@@ -108,9 +108,6 @@ impl Topics {
             }
         }
         self.note_latest();
-        for topic in self.by_name.values_mut().map(|read| &mut read.topic) {
-            topic.elections_mut().for_each(|election| election.note_contact(true));
-        }
         if self.past.as_mut().is_some_and(Past::stands_still) {
             self.past = None;
         }
@@ -213,9 +210,6 @@ impl Topics {
     pub fn no_answer(&mut self, now: Time, why: &str) {
         let since = self.outage.as_ref().map_or(now, |(since, _)| *since);
         self.outage = Some((since, why.into()));
-        for read in self.by_name.values_mut() {
-            read.topic.elections_mut().for_each(|election| election.note_contact(false));
-        }
     }
 
     /// Handles a record that this reading has read. Returns what the law says of it, if it is an election's.

@@ -269,22 +269,6 @@ fn a_release_names_the_operator_who_asked_for_it() {
     );
 }
 
-/// Its heartbeats can't be read then.
-#[test]
-fn while_kafka_does_not_answer_no_leader_is_silent() {
-    let mut account = account(false, 1);
-    read(&mut account, 0, CLAIM);
-    account.caught_up(later(1_000));
-    account.take_lines();
-    account.election.note_contact(false);
-    assert_eq!(account.poll_timeout(later(1_000)), None);
-    account.handle_timeout(later(20_000));
-    assert_eq!(account.take_lines(), [""; 0]);
-    account.election.note_contact(true);
-    account.handle_timeout(later(20_000));
-    assert_eq!(account.take_lines(), ["2026-01-31T12:00:20.123Z no leader: web has been silent for 20s (lease 5s)"]);
-}
-
 /// No record reports a silence. Without a line about it, scripts and readers would believe that the leader still leads.
 #[test]
 fn a_silence_has_a_line_in_json_too_even_if_it_ended_long_ago() {

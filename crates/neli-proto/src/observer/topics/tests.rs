@@ -276,10 +276,10 @@ fn kafka_away_for_an_hour_loses_nothing() {
     world.topics.no_answer(at(6).now, "refused");
     world.topics.no_answer(at(3_600).now, "still refused");
     assert_eq!(world.topics.outage(), Some((at(6).now, "still refused")));
-    let mut told = world.topics.topics_mut().flat_map(|(_, topic)| topic.elections_mut());
-    assert!(told.all(|election| election.silence_due(at(7)).is_none()), "nothing is known of a silence meanwhile");
-    drop(told);
     world.seconds = 3_600;
+    let mut elections = world.topics.topics_mut().flat_map(|(_, topic)| topic.elections_mut());
+    assert!(elections.all(|of| of.untold_silence(at(3_600)).is_none()), "nothing is known of a silence meanwhile");
+    drop(elections);
     assert_eq!(world.answer(&[("a.neli", logs(1, &[1]))]), [""; 0]);
     assert_eq!((world.topics.outage(), world.shown()), (None, ["a.neli g/0=-".to_string()].into()));
     world.read(1, "a.neli", 1, "g/0", &CLAIM.replace("-1", "0"));
