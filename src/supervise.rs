@@ -13,7 +13,7 @@ use std::{panic, thread};
 
 use anyhow::{Context as _, Result};
 use neli_kafka::embedded::FoundBroker;
-use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, SessionEvent, clock, many_roles};
+use neli_kafka::{Host, Nodes, clock, many_roles};
 use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
@@ -349,17 +349,6 @@ impl MainLoop {
         for role in 0..self.nodes.roles.len() {
             self.nodes.roles[role].node.handle_timeout(now);
             self.nodes.touch(role);
-        }
-    }
-
-    /// Handles the last events of the session, because a process that exits runs the loop no more. Records may come without end, but the exit
-    /// waits for a limited time.
-    fn handle_last_session_events(&mut self) {
-        for _ in 0..EVENTS_TOGETHER {
-            let Some(event) = self.nodes.session.poll() else { return };
-            if let SessionEvent::Warning(message) = event {
-                self.logger.warn(message);
-            }
         }
     }
 }

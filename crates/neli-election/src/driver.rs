@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use std::{io, thread};
 
-use neli_kafka::{EVENTS_TOGETHER, Host, Nodes, Session, SessionEvent, Source, clock, locked, many_roles, reason};
+use neli_kafka::{Host, Nodes, Session, SessionEvent, Source, clock, locked, many_roles, reason};
 use neli_proto::assumptions;
 use neli_proto::guard::{Action as GuardAction, Order};
 use neli_proto::node::{self, Action, Status};
@@ -246,16 +246,6 @@ impl Driver {
             self.handle_last_session_events();
         }
         self.tell_ends();
-    }
-
-    /// Events no longer matter, except that the last hello can't be sent.
-    fn handle_last_session_events(&mut self) {
-        for _ in 0..EVENTS_TOGETHER {
-            let Some(event) = self.nodes.session.poll() else { return };
-            if let SessionEvent::AppendRefused { error } = event {
-                self.show(Note::AppendRefused { error });
-            }
-        }
     }
 }
 

@@ -120,6 +120,21 @@ pub trait Host {
         }
     }
 
+    /// Handles the last events of the session: what can't be said any more, and warnings. Records may come without end, but the exit waits for a
+    /// limited time.
+    fn handle_last_session_events(&mut self) {
+        for _ in 0..EVENTS_TOGETHER {
+            let Some(event) = self.nodes().session.poll() else { return };
+            if let SessionEvent::Warning(_) = event {
+                self.handle_process_event(clock::now(), event);
+            } else if let SessionEvent::AppendRefused { error } = event
+                && self.nodes().troubles.is_answered()
+            {
+                self.show(Note::AppendRefused { error });
+            }
+        }
+    }
+
     /// Passes an event of the session to the nodes that it concerns.
     fn handle_session_event(&mut self, event: SessionEvent) {
         if !self.uses_kafka() {
