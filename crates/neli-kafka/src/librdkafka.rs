@@ -402,7 +402,6 @@ impl<T> Drop for Owned<T> {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[expect(missing_docs, reason = "Kafka's own names")]
 pub struct Rights {
-    pub describe_configs: bool,
     pub read: bool,
     pub write: bool,
 }
@@ -575,7 +574,6 @@ unsafe fn rights<T>(
     };
     // A list without the right that the answer itself needs is no list of rights: some servers that are not Kafka leave it empty.
     operations.contains(&Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE).then(|| Rights {
-        describe_configs: operations.contains(&Operation::RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS),
         read: operations.contains(&Operation::RD_KAFKA_ACL_OPERATION_READ),
         write: operations.contains(&Operation::RD_KAFKA_ACL_OPERATION_WRITE),
     })

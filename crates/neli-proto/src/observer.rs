@@ -182,7 +182,9 @@ impl Observer {
             changes.insert(0, Change::FellSilent(Silence::of(leader, silent, received.at_ms(at))));
         }
         if let Some(leader) = led_before.as_ref().filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
-            self.lost.insert(leader, received);
+            if let Some(member) = &leader.member {
+                self.lost.insert(member, (leader.last_record, leader.lease), received);
+            }
             self.candidates.retain(|member, known| !self.lost.is_dead(member, known.received));
         }
         match (verdict, record) {

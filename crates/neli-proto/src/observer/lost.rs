@@ -15,36 +15,24 @@ use crate::time::millis;
 /// Such leaders and candidates, kept while an earlier hello could count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lost {
-    /// The last record and the lease of each leader that fell silent.
-    silent: BTreeMap<MemberId, (Receipt, Duration)>,
-    /// The release of each candidate that has gone.
-    gone: BTreeMap<MemberId, Receipt>,
+    /// The last record of each, and for how long after it a hello shows nothing.
+    last: BTreeMap<MemberId, (Receipt, Duration)>,
     /// The last record before the past silence that was reported last.
     reported: Option<Receipt>,
 }
 
 impl Lost {
-    /// Adds a leader whose term ended without a release.
-    pub(super) fn insert(&mut self, leader: &Leader, claim: Receipt) {
-        self.silent.retain(|_, (last_record, lease)| !is_later(claim, *last_record, *lease + HELLO_HOLDS));
-        self.silent.extend(leader.member.clone().map(|member| (member, (leader.last_record, leader.lease))));
-    }
-
-    /// This candidate released a term because its process goes, or has died.
-    pub(super) fn insert_gone(&mut self, member: &MemberId, release: Receipt) {
-        self.gone.retain(|_, gone| !is_later(release, *gone, HELLO_HOLDS));
-        self.gone.insert(member.clone(), release);
+    /// Adds a leader whose term ended without a release, as of its last record; or a candidate, as of the release of a term because its process goes,
+    /// or has died. `now`: the record that shows it.
+    pub(super) fn insert(&mut self, member: &MemberId, last: (Receipt, Duration), now: Receipt) {
+        self.last.retain(|_, (last, span)| !is_later(now, *last, *span + HELLO_HOLDS));
+        self.last.insert(member.clone(), last);
     }
 
     /// Whether a hello shows nothing, because its writer has left, or because the hello is from before the end of the lease of a leader
     /// that may have died since. A later hello shows that such a leader is alive.
-    pub(super) fn is_dead(&mut self, member: &MemberId, hello: Receipt) -> bool {
-        let is_dead =
-            self.silent.get(member).is_some_and(|(last_record, lease)| !is_later(hello, *last_record, *lease));
-        if !is_dead {
-            self.silent.remove(member);
-        }
-        is_dead || self.gone.contains_key(member)
+    pub(super) fn is_dead(&self, member: &MemberId, hello: Receipt) -> bool {
+        self.last.get(member).is_some_and(|(last, span)| !is_later(hello, *last, *span))
     }
 
     /// The leader's silence that ended with this record, which was read later than it was written; `None` if there was no silence, or an
@@ -64,7 +52,8 @@ impl Observer {
     pub(super) fn has_released(&mut self, member: &MemberId, why: Option<Why>, received: Receipt) {
         let goes = why.is_some_and(Why::goes_for_good);
         if goes {
-            self.lost.insert_gone(member, received);
+            // It says none later, and one from before may be read for as long as a hello holds.
+            self.lost.insert(member, (received, HELLO_HOLDS), received);
         }
         if goes || self.candidates.get(member).is_some_and(|candidate| candidate.hello.roles.is_none()) {
             self.candidates.remove(member);
@@ -152,13 +141,13 @@ mod tests {
             let at = |ms| receipt(ms, has_timestamp);
             let (first, second) = (MemberId::from("a"), MemberId::from("b"));
             let mut lost = Lost::default();
-            lost.insert(&leader_of(&claimed_by(&["a"]), at(10)), at(6_000));
-            lost.insert(&leader_of(&claimed_by(&["b"]), at(10)), at(80_010));
+            let lease = Duration::from_secs(5);
+            lost.insert(&first, (at(10), lease), at(6_000));
+            lost.insert(&second, (at(10), lease), at(80_010));
             assert!(lost.is_dead(&first, at(5_010)));
             assert!(lost.is_dead(&first, at(5_010)), "it stays dead");
-            assert!(!lost.is_dead(&first, at(5_011)));
-            assert!(!lost.is_dead(&first, at(5_010)), "a later hello has shown that it is alive");
-            lost.insert(&leader_of(&claimed_by(&["a"]), at(80_011)), at(80_011));
+            assert!(!lost.is_dead(&first, at(5_011)), "a later hello shows that it is alive");
+            lost.insert(&first, (at(80_011), lease), at(80_011));
             assert!(!lost.is_dead(&second, at(20)), "hellos of that time count no more");
         }
     }
@@ -168,11 +157,11 @@ mod tests {
         let (stopped, other) = (MemberId::from("a"), MemberId::from("b"));
         let at = |ms| receipt(ms, true);
         let mut lost = Lost::default();
-        lost.insert_gone(&stopped, at(10));
+        lost.insert(&stopped, (at(10), HELLO_HOLDS), at(10));
         assert!(lost.is_dead(&stopped, at(5)) && lost.is_dead(&stopped, at(60_000)) && !lost.is_dead(&other, at(5)));
-        lost.insert_gone(&other, at(75_010));
+        lost.insert(&other, (at(75_010), HELLO_HOLDS), at(75_010));
         assert!(lost.is_dead(&stopped, at(75_010)));
-        lost.insert_gone(&other, at(75_011));
+        lost.insert(&other, (at(75_011), HELLO_HOLDS), at(75_011));
         assert!(!lost.is_dead(&stopped, at(75_011)), "it says no hello any more");
     }
 
