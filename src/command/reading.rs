@@ -193,11 +193,6 @@ impl Reading {
         self.trouble.as_deref().filter(|_| self.is_down)
     }
 
-    /// When a partition's log last had an end that it was read up to.
-    pub(super) fn read_as_of(&self, partition: i32) -> Option<Time> {
-        self.progress.read_to_end(partition)
-    }
-
     /// Asks for the logs' ends now, not only when that is due.
     pub(super) fn ask(&mut self) {
         if !mem::replace(&mut self.is_asked, true) {

@@ -167,20 +167,15 @@ impl Observation {
                     note(&mut self.changes, record.written_ms.unwrap_or(at.wall_ms), sentence);
                 }
             }
-            self.note_read_to_end(*partition);
         } else if let KafkaEvent::Reading { partition, event, .. } = &event {
             if let Event::Answered { asked, start, end } = *event {
-                self.topic.answered(at.now, *partition, LogBounds { asked, start, end });
+                // The reading has told of a cut.
+                let _ = self.topic.answered(at.now, *partition, LogBounds { asked, start, end });
+            } else if let Event::ReachedEnd { next } = *event {
+                self.topic.read_up_to(*partition, next);
             }
-            self.note_read_to_end(*partition);
         }
         (event, judged)
-    }
-
-    fn note_read_to_end(&mut self, partition: i32) {
-        if let Some(asked) = self.reading.read_as_of(partition) {
-            self.topic.was_read_to_end(partition, asked);
-        }
     }
 
     /// Asks Kafka at once if a leader has been silent for too long since it answered last.
@@ -298,7 +293,7 @@ pub(in crate::command) mod tests {
             let (key, value) = (Some(Box::from(&b"g/0"[..])), Some(Box::from(&claim[..])));
             let record = LogRecord { offset: 0, key, value, written_ms: Some(at.wall_ms), is_brokers_time: true };
             topic.read(at, 0, &record);
-            topic.was_read_to_end(0, at.now);
+            topic.answered(at.now, 0, LogBounds { asked: at.now, start: 0, end: 1 }).expect("it is not cut");
             Self(election, topic, BTreeSet::new())
         }
 

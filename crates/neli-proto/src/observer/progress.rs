@@ -37,6 +37,14 @@ impl Progress {
         Self { by_partition: partitions.into_iter().map(|partition| (partition, Read::default())).collect() }
     }
 
+    /// Begins to read another partition with such a log, from an offset on.
+    pub(super) fn begin(&mut self, partition: i32, bounds: LogBounds, from: Offset) {
+        let LogBounds { asked, end, .. } = bounds;
+        let (ahead, as_of) = (Some((asked, end)).filter(|_| from < end), Some(asked));
+        let read = Read { bounds: Some(bounds), next: Some(from), ahead, as_of, ..Read::default() };
+        self.by_partition.insert(partition, read);
+    }
+
     /// Handles an answer about a partition's log. The first one says how far it is to be read.
     ///
     /// # Errors

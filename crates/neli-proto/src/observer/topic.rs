@@ -8,11 +8,11 @@ use core::cmp::Ordering;
 use core::{fmt, mem};
 
 use super::election::Found;
-use super::{Election, GroupHellos, Judged, LastHello, NoRoom};
+use super::{Election, GroupHellos, Judged, LastHello, NoRoom, Progress};
 use crate::hello::Hello;
 use crate::journal::Journal;
 use crate::leadership::{Leadership, ReadAt};
-use crate::listener::LogBounds;
+use crate::listener::{HistoryCut, LogBounds};
 use crate::mapping::Mapping;
 use crate::record::{ElectionKey, LogRecord, Offset};
 use crate::time::Time;
@@ -24,6 +24,8 @@ const MOST_TERMS: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub struct Topic {
     partitions: BTreeMap<i32, Partition>,
+    /// How far they were read.
+    pub(super) progress: Progress,
     /// Boxed, since a map that is filled in order keeps room for twice as many.
     elections: BTreeMap<Place, Box<Election>>,
     /// The hellos of each group.
@@ -46,8 +48,6 @@ struct Partition {
     bounds: LogBounds,
     /// Where the reading began.
     from: Offset,
-    /// When the log last had the end that it was read up to.
-    read_to_end: Time,
     /// What an election without records knows of the law: where records are missing.
     journal: Journal,
 }
@@ -100,7 +100,8 @@ impl Topic {
     /// Begins to read a partition with such a log from an offset on.
     pub fn begin(&mut self, at: ReadAt, partition: i32, bounds: LogBounds, from: Offset) {
         let journal = bounds.journal_from(at.now, from);
-        self.partitions.insert(partition, Partition { bounds, from, read_to_end: bounds.asked, journal });
+        self.partitions.insert(partition, Partition { bounds, from, journal });
+        self.progress.begin(partition, bounds, from);
     }
 
     /// Reads an election, whether there is a record of it or not. Returns whether its partition is read.
@@ -128,18 +129,31 @@ impl Topic {
     }
 
     /// Handles an answer about a partition's log: what is missing behind its end is no record.
-    pub fn answered(&mut self, now: Time, partition: i32, bounds: LogBounds) {
+    ///
+    /// # Errors
+    ///
+    /// The history was cut.
+    pub fn answered(&mut self, now: Time, partition: i32, bounds: LogBounds) -> Result<(), HistoryCut> {
         if let Some(partition) = self.partitions.get_mut(&partition) {
             partition.journal.answered(now, bounds.asked, bounds.end);
         }
+        let answered = self.progress.answered(partition, bounds);
+        self.note_progress(partition);
+        answered
     }
 
-    /// Notes that a partition was read up to the end that its log had at this time.
-    pub fn was_read_to_end(&mut self, partition: i32, asked: Time) {
-        if let Some(partition) = self.partitions.get_mut(&partition) {
-            partition.read_to_end = asked;
+    /// All records of a partition below `next` were read.
+    pub fn read_up_to(&mut self, partition: i32, next: Offset) {
+        if self.progress.read_up_to(partition, next).is_some() {
+            self.note_progress(partition);
         }
-        self.in_partition(partition).for_each(|election| election.was_read_to_end(asked));
+    }
+
+    /// Tells a partition's elections up to when they were read.
+    pub(super) fn note_progress(&mut self, partition: i32) {
+        if let Some(asked) = self.progress.read_to_end(partition) {
+            self.in_partition(partition).for_each(|election| election.was_read_to_end(asked));
+        }
     }
 
     fn in_partition(&mut self, partition: i32) -> impl Iterator<Item = &mut Election> {
@@ -197,9 +211,10 @@ impl Topic {
                 observer.read_other(at.now, *offset);
             }
         }
-        if let Some(partition) = self.partitions.get_mut(&partition) {
-            partition.journal.read_other(at.now, *offset);
+        if let Some(read) = self.partitions.get_mut(&partition) {
+            read.journal.read_other(at.now, *offset);
         }
+        self.read_up_to(partition, offset + 1);
         judged
     }
 
@@ -267,7 +282,7 @@ impl Topic {
             }
             let mut election = self.begun(&place)?;
             if self.is_live {
-                self.partitions.get(&partition).into_iter().for_each(|read| election.was_read_to_end(read.read_to_end));
+                self.progress.read_to_end(partition).into_iter().for_each(|asked| election.was_read_to_end(asked));
                 self.hear_all(group, &mut election);
             }
             self.elections.insert(place.clone(), Box::new(election));
@@ -353,8 +368,8 @@ impl Topic {
         }
         for (place, election) in &mut self.elections {
             election.caught_up();
-            if let Some(partition) = self.partitions.get(&place.partition) {
-                election.was_read_to_end(partition.read_to_end);
+            if let Some(asked) = self.progress.read_to_end(place.partition) {
+                election.was_read_to_end(asked);
             }
         }
     }
@@ -478,8 +493,9 @@ mod tests {
             read(&mut topic, partition, offset, &format!("{group}/0"), CLAIM);
         }
         let silent_at = ReadAt { now: AT.now + Duration::from_secs(8), wall_ms: AT.wall_ms + 8_000 };
-        for partition in [0, 1] {
-            topic.was_read_to_end(partition, silent_at.now);
+        for (partition, end) in [(0, 1), (1, 2)] {
+            let answered = LogBounds { asked: silent_at.now, start: 0, end };
+            topic.answered(silent_at.now, partition, answered).expect("it is not cut");
         }
         let silent = |found: &Election| matches!(found.leadership(silent_at), Leadership::Silent { .. });
         assert_eq!(topic.elections().map(silent).collect::<Vec<_>>(), [true; 3]);
@@ -604,7 +620,7 @@ mod tests {
             topic.begin(AT, 0, LogBounds { asked: AT.now, start: 0, end: 9 }, 0);
             read(&mut topic, 0, 0, "g/0", CLAIM);
             if is_answered {
-                topic.answered(AT.now, 0, LogBounds { asked: AT.now, start: 0, end: 1 });
+                topic.answered(AT.now, 0, LogBounds { asked: AT.now, start: 0, end: 1 }).expect("it is not cut");
             }
             read(&mut topic, 0, 1, "other", "");
             assert_eq!(leads(&topic), Some(Some(0)));

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
-use super::{Election, Judged, Place, Progress, Topic};
+use super::{Election, Judged, Place, Topic};
 use crate::kafka::{LogRange, LogsAnswer, TopicsAction};
 use crate::leadership::{Leadership, ReadAt, Unknown};
 use crate::listener::LogBounds;
@@ -57,7 +57,6 @@ pub struct ReadTopic {
     identity: TopicIdentity,
     /// The number of its present reading. Records of an earlier one are dropped.
     reading: u32,
-    progress: Progress,
     /// Where the reading of each partition has stood still although its log goes on, and was begun anew. If it stands still there again, nothing
     /// more comes: there is a transaction's marker, which is no record.
     stood_at: BTreeMap<i32, Offset>,
@@ -171,8 +170,6 @@ impl Topics {
         match logs {
             Err(why) => read.unread = Some(why),
             Ok(logs) => {
-                let led = logs.iter().filter(|(_, log)| log.is_ok()).map(|(partition, _)| *partition);
-                read.progress = Progress::new(led.collect::<Vec<i32>>());
                 for (partition, log) in logs {
                     let LogRange { start, recent, end } = match log {
                         Ok(log) => log,
@@ -187,9 +184,6 @@ impl Topics {
                         read.tries = Some(0);
                     }
                     read.topic.begin(at, partition, bounds, offset);
-                    // The first answer only says how far is to be read.
-                    let _ = read.progress.answered(partition, bounds);
-                    read.progress.read_up_to(partition, offset);
                     self.actions.push_back(TopicsAction::ReadFrom { topic: name.clone(), partition, offset, reading });
                 }
             }
@@ -225,9 +219,6 @@ impl Topics {
         }
         let read = self.by_name.get_mut(topic).filter(|read| read.reading == reading)?;
         let judged = read.topic.read(at, partition, record);
-        if let Some(asked) = read.progress.read_up_to(partition, record.offset + 1) {
-            read.topic.was_read_to_end(partition, asked);
-        }
         let is_live = read.is_live;
         if !is_live {
             if let Some(written_ms) = record.written_ms {
@@ -247,7 +238,7 @@ impl Topics {
     fn read_past(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<JudgedRecord<'_>> {
         let past = self.past.as_mut()?;
         let read = self.by_name.get_mut(&past.name)?;
-        let next = read.progress.next(partition)?;
+        let next = read.topic.progress.next(partition)?;
         let judged = past.read(at, partition, record, (&mut read.topic, next));
         if past.behind.is_empty() {
             self.past_is_read(at);
@@ -333,7 +324,7 @@ impl ReadTopic {
 
     /// Whether this partition was read up to the end that its log had when the reading began.
     pub fn is_read(&self, partition: i32) -> bool {
-        self.progress.is_complete_in(partition)
+        self.topic.progress.is_complete_in(partition)
     }
 
     /// Why the topic, or this partition of it, can't be read now.
@@ -387,21 +378,18 @@ impl ReadTopic {
                 Err(why) => {
                     self.unanswered.insert(*partition, why.clone());
                     // The topic would stay incomplete until this partition has a leader. Without it the others can be read to their ends.
-                    begins_anew |= self.progress.unanswered(*partition) && !self.is_live;
+                    begins_anew |= self.topic.progress.unanswered(*partition) && !self.is_live;
                     continue;
                 }
             };
-            let (bounds, stands_at) = (LogBounds { asked, start, end }, self.progress.stands_at(*partition));
-            begins_anew |= self.progress.next(*partition).is_none();
-            begins_anew |= self.progress.answered(*partition, bounds).is_err();
+            let (bounds, stands_at) = (LogBounds { asked, start, end }, self.topic.progress.stands_at(*partition));
+            begins_anew |= self.topic.progress.next(*partition).is_none();
+            begins_anew |= self.topic.answered(now, *partition, bounds).is_err();
             if let Some(next) = stands_at {
                 // The first time at this offset a client may have lost a fetch, for example in a topic that was just made.
                 begins_anew |= self.stood_at.insert(*partition, next) != Some(next);
-                self.progress.has_no_more(*partition, asked);
-            }
-            self.topic.answered(now, *partition, bounds);
-            if let Some(asked) = self.progress.read_to_end(*partition) {
-                self.topic.was_read_to_end(*partition, asked);
+                self.topic.progress.has_no_more(*partition, asked);
+                self.topic.note_progress(*partition);
             }
         }
         if !begins_anew {
@@ -412,7 +400,7 @@ impl ReadTopic {
 
     /// Notes that the reading is complete, if it is.
     fn note_progress(&mut self) {
-        if !self.is_live && self.progress.is_complete() {
+        if !self.is_live && self.topic.progress.is_complete() {
             self.is_live = true;
             self.topic.caught_up();
         }
