@@ -38,7 +38,7 @@ pub struct Topic {
     /// The others whose records were read then: for a message about a mistyped group.
     other_groups: BTreeSet<String>,
     /// Whether the reading has reached the ends of the logs, and goes on.
-    is_live: bool,
+    pub(super) is_live: bool,
 }
 
 /// A partition that is read.

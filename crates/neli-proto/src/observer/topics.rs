@@ -67,7 +67,6 @@ pub struct ReadTopic {
     /// Whether it was missing from the last answer: one broker may not know it yet, or any more.
     was_missing: bool,
     topic: Topic,
-    is_live: bool,
     /// When the first record of each partition was appended that was read, in milliseconds since 1970.
     first_ms: BTreeMap<i32, u64>,
     /// How often the reading of its past was begun; `None` once the past was read, or if there is none.
@@ -219,13 +218,13 @@ impl Topics {
         }
         let read = self.by_name.get_mut(topic).filter(|read| read.reading == reading)?;
         let judged = read.topic.read(at, partition, record);
-        let is_live = read.is_live;
+        let is_live = read.is_live();
         if !is_live {
             if let Some(written_ms) = record.written_ms {
                 read.first_ms.entry(partition).or_insert(written_ms);
             }
             read.note_progress();
-            if read.is_live {
+            if read.is_live() {
                 self.look_back(at);
             }
         }
@@ -307,7 +306,7 @@ impl Topics {
 
     /// Whether it is known which topics there are, and each that can be read was read up to the end that it had then.
     pub fn is_complete(&self) -> bool {
-        self.was_answered && self.by_name.values().all(|read| read.is_live)
+        self.was_answered && self.by_name.values().all(ReadTopic::is_live)
     }
 }
 
@@ -319,7 +318,7 @@ impl ReadTopic {
 
     /// Whether it was read up to the ends of its logs.
     pub const fn is_live(&self) -> bool {
-        self.is_live
+        self.topic.is_live
     }
 
     /// Whether this partition was read up to the end that its log had when the reading began.
@@ -367,7 +366,7 @@ impl ReadTopic {
             Err(why) => {
                 self.unread = Some(why.clone());
                 // What is left of a reading that may not go on would never be complete.
-                return is_other || !self.is_live;
+                return is_other || !self.is_live();
             }
         };
         let mut begins_anew = is_other || self.unread.is_some();
@@ -378,7 +377,7 @@ impl ReadTopic {
                 Err(why) => {
                     self.unanswered.insert(*partition, why.clone());
                     // The topic would stay incomplete until this partition has a leader. Without it the others can be read to their ends.
-                    begins_anew |= self.topic.progress.unanswered(*partition) && !self.is_live;
+                    begins_anew |= self.topic.progress.unanswered(*partition) && !self.is_live();
                     continue;
                 }
             };
@@ -400,8 +399,7 @@ impl ReadTopic {
 
     /// Notes that the reading is complete, if it is.
     fn note_progress(&mut self) {
-        if !self.is_live && self.topic.progress.is_complete() {
-            self.is_live = true;
+        if !self.is_live() && self.topic.progress.is_complete() {
             self.topic.caught_up();
         }
     }
