@@ -289,10 +289,8 @@ pub(crate) struct State {
     pub(crate) leader: Option<Leader>,
     /// What the node knows, without the standbys.
     pub(crate) status: Status,
-    /// Why Kafka does not answer, if it does not.
+    /// Why Kafka does not answer, or that a batch of the journal can't be decoded, if so.
     pub(crate) trouble: Option<String>,
-    /// That a batch of the journal can't be decoded, if so.
-    pub(crate) undecodable: Option<String>,
     /// Why the candidate no longer stands for election, if so.
     pub(crate) ended: Option<Error>,
 }
@@ -403,7 +401,9 @@ impl Host for Driver {
     }
 
     fn end_actions(&mut self, role: usize) {
-        self.nodes.roles[role].publish(self.nodes.may_claim(), self.nodes.undecodable(role));
+        let outage = self.nodes.troubles.outage.trouble().map(|(_, why)| why);
+        let trouble = outage.or_else(|| self.nodes.undecodable(role));
+        self.nodes.roles[role].publish(self.nodes.may_claim(), trouble);
     }
 
     fn show(&mut self, note: Note) {
@@ -414,8 +414,11 @@ impl Host for Driver {
 
     fn handle_process_event(&mut self, _now: Time, event: SessionEvent) {
         // The library has no keys.
-        if let SessionEvent::Outage { error } = event {
-            self.nodes.roles.iter().for_each(|role| role.set_trouble(error.as_deref()));
+        if let SessionEvent::Outage { .. } = event {
+            // The state of each says so.
+            for role in 0..self.nodes.roles.len() {
+                self.nodes.touch(role);
+            }
         } else if let SessionEvent::BrokerSession(session) = event {
             let timings = &self.settings.node.timings;
             if let Some(why) = assumptions::warning(timings, session) {

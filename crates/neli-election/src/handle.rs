@@ -286,7 +286,7 @@ impl Election {
         if let Some(error) = &state.ended {
             return Leadership::Unknown { trouble: Some(error.to_string()) };
         }
-        let trouble = state.trouble.clone().or_else(|| state.undecodable.clone());
+        let trouble = state.trouble.clone();
         let at = ReadAt { now, wall_ms: clock::wall_ms() };
         let current = state.status.leadership(at, trouble.is_none());
         let is_cut =

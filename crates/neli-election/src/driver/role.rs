@@ -208,16 +208,16 @@ impl Role {
         let _ = self.events.as_ref().map(|events| events.send(event));
     }
 
-    /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it. `undecodable`: that
-    /// a batch of the journal can't be decoded.
-    pub(super) fn publish(&self, may_claim: bool, undecodable: Option<&str>) {
+    /// Publishes the state. `may_claim`: whether the process may claim vacancies; before, other candidates may still refuse it. `trouble`: why the
+    /// journal can't be read.
+    pub(super) fn publish(&self, may_claim: bool, trouble: Option<&str>) {
         use neli_proto::candidate::Position;
         let status = self.node.status(clock::now());
         let tenure = self.held.as_ref().map(|held| Arc::clone(&held.tenure));
         let stands = may_claim && !matches!(status.position, Position::Listening);
         self.state.send_if_modified(|state| {
             let term = |tenure: &Option<Arc<Tenure>>| tenure.as_ref().map(|tenure| tenure.term());
-            state.undecodable = undecodable.map(str::to_owned);
+            state.trouble = trouble.map(str::to_owned);
             // One that has ended, in order or not, reads no more who leads.
             let leader = status.leader().filter(|_| self.ending.is_none());
             let leader = leader.map(|leader| Leader::of(leader, state.leader.as_ref()));
@@ -226,14 +226,6 @@ impl Role {
             let has_changed = state.leader != leader || term(&state.tenure) != term(&tenure) || stands && !state.stands;
             (state.leader, state.tenure, state.stands) = (leader, tenure, state.stands || stands);
             has_changed
-        });
-    }
-
-    /// Sets why Kafka does not answer; `None` if it answers again.
-    pub(super) fn set_trouble(&self, trouble: Option<&str>) {
-        self.state.send_if_modified(|state| {
-            state.trouble = trouble.map(str::to_owned);
-            false
         });
     }
 

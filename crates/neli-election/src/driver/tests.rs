@@ -87,7 +87,7 @@ fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
         driver.handle_session_event(SessionEvent::Election { role: 0, event });
         driver.perform();
         driver.handle_timeouts();
-        shared.state.borrow().undecodable.clone()
+        shared.state.borrow().trouble.clone()
     };
     let undecodable = candidate::Event::Undecodable { offset: 7, error: "a bad checksum".into() };
     let told = trouble_after(undecodable.clone());

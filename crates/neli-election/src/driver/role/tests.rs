@@ -32,14 +32,13 @@ fn leadership(end: i64, records: &[(u64, &str)]) -> Leadership {
 fn leadership_after(passed: Duration, trouble: Option<&str>, end: i64, records: &[(u64, &str)]) -> Leadership {
     let (mut role, state, events) = new_role();
     let began = clock::now();
-    role.set_trouble(trouble);
     let mut tell = |event| role.node.handle(began, node::Event::Election(event));
     tell(candidate::Event::Answered { asked: began, start: 0, end });
     for (offset, (written_ms, text)) in (0..).zip(records) {
         let record = Record::parse(text.as_bytes());
         tell(candidate::Event::Read { offset, record, written_ms: Some(*written_ms) });
     }
-    role.publish(true, None);
+    role.publish(true, trouble);
     let (commands, _) = mpsc::unbounded_channel();
     Election::joining(Shared { commands: Commands::new(0, commands), state, events }).leadership_at(began + passed)
 }
