@@ -237,8 +237,7 @@ impl Topics {
     fn read_past(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<JudgedRecord<'_>> {
         let past = self.past.as_mut()?;
         let read = self.by_name.get_mut(&past.name)?;
-        let next = read.topic.progress.next(partition)?;
-        let judged = past.read(at, partition, record, (&mut read.topic, next));
+        let judged = past.read(at, partition, record, &mut read.topic);
         if past.behind.is_empty() {
             self.past_is_read(at);
             return None;
@@ -449,19 +448,10 @@ impl Past {
         self.behind.is_empty()
     }
 
-    /// Handles a record. `first` is the first reading, which has read the record's partition up to `first_next`. Returns what the law says of a
-    /// record that the first reading does not know.
-    fn read(
-        &mut self,
-        at: ReadAt,
-        partition: i32,
-        record: &LogRecord,
-        (first, first_next): (&mut Topic, Offset),
-    ) -> Option<(Place, Judged)> {
+    /// Handles a record. `first` is the first reading. Returns what the law says of a record that the first reading does not know.
+    fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord, first: &mut Topic) -> Option<(Place, Judged)> {
         self.heard += 1;
-        if !self.behind.contains(&partition) {
-            return None;
-        }
+        let first_next = first.progress.next(partition).filter(|_| self.behind.contains(&partition))?;
         // If the record is further on, there is none in between.
         let judged = if record.offset < first_next { self.topic.read(at, partition, record) } else { None };
         if record.offset + 1 >= first_next {
