@@ -91,10 +91,16 @@ impl KafkaContext {
         closed.or_else(|| last_errors.trouble.clone())
     }
 
+    /// That failure if it explains an error with this code. It explains no answer: it may be that of a broker to which there was no question since.
+    pub(super) fn trouble_behind(&self, code: RDKafkaErrorCode) -> Option<String> {
+        let is_missing = ErrorClass::from(code).is_missing_answer() || !self.access.has_answered();
+        self.trouble().filter(|_| is_missing)
+    }
+
     /// The reason for a missing answer, in one line: the last failure of a connection, or else what this error means.
     pub(super) fn no_answer(&self, error: &AdminError) -> String {
         let access = &self.access;
-        self.trouble().unwrap_or_else(|| {
+        self.trouble_behind(error.code).unwrap_or_else(|| {
             let why = if access.asks_for_tokens() && !access.has_answered() {
                 // librdkafka connects to no broker before it has a token, and retries a failing endpoint for 50 s without a report.
                 "no answer; no broker is asked before the token endpoint has given a token"
@@ -181,6 +187,8 @@ fn hint(trouble: &str, bootstrap: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use rdkafka::ClientConfig;
     use rdkafka::types::RDKafkaConfRes;
 
@@ -204,6 +212,22 @@ mod tests {
         assert!(closed.contains("closes each connection at once") && closed.contains("expects a login"), "{closed}");
         let refused = "a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused";
         assert_eq!(trouble_after(&format!("{refused} (after 0ms in state CONNECT)")), refused);
+    }
+
+    /// A broker that leads none of the partitions may have been restarted hours ago.
+    #[test]
+    fn an_answer_with_an_error_is_not_explained_by_an_earlier_failure_of_a_connection() {
+        let context = KafkaContext::new(&Access::at("a:1", &Properties::default()));
+        let transport = RDKafkaErrorCode::BrokerTransportFailure;
+        context.error(KafkaError::Global(transport), "b:1/1: Connect to ipv4#10.0.0.1:1 failed: Connection refused");
+        let because = |code: RDKafkaErrorCode| context.no_answer(&code.into());
+        let storage = RDKafkaErrorCode::KafkaStorageError;
+        assert!(because(storage).contains("Connection refused"), "nothing has answered yet");
+        context.access.answered.store(true, Ordering::Relaxed);
+        for missing in [transport, RDKafkaErrorCode::TimedOutQueue] {
+            assert!(because(missing).contains("Connection refused"));
+        }
+        assert_eq!(because(storage), format!("a:1: {}", plain(storage)));
     }
 
     #[test]

@@ -46,7 +46,8 @@ impl From<RDKafkaErrorCode> for ErrorClass {
             | Code::DestroyBroker
             | Code::OperationTimedOut
             | Code::Resolve
-            | Code::SSL => Self::Connection,
+            | Code::SSL
+            | Code::TimedOutQueue => Self::Connection,
             Code::AutoOffsetReset => Self::Cut,
             Code::GroupAuthorizationFailed => Self::GroupForbidden,
             Code::Authentication | Code::SaslAuthenticationFailed => Self::Login,

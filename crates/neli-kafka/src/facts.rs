@@ -250,7 +250,7 @@ impl Thread {
                 limit.was_too_short();
                 context.rebootstrap.unanswered(consumer.consumer().client());
             }
-            self.failure(code, context.trouble())
+            self.failure(code, context.trouble_behind(code))
         })?;
         limit.answered(asked);
         self.source.access.admit(consumer.consumer().client()).map_err(TopicError::Refused)?;
@@ -260,7 +260,7 @@ impl Thread {
         // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
         let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
         let topic = match topic {
-            Err(code) if was_known => return Err(self.failure(code, context.trouble())),
+            Err(code) if was_known => return Err(self.failure(code, context.trouble_behind(code))),
             topic => topic.unwrap_or_default(),
         };
         self.progress.continue_in(topic, start, end);
