@@ -134,6 +134,9 @@ pub enum GroupEvent {
         /// The partitions were lost, not revoked: the session has expired, or the coordinator can't be reached.
         lost: bool,
     },
+    /// The coordinator has not answered the member for [long](crate::questions::REPLACED_AFTER): another member is to join. Repeated after each such
+    /// time.
+    Unanswered,
     /// The topic has partitions besides those in use, and the group also assigns these to its members. Each member reports this once,
     /// before it holds any of them.
     UnusedPartitions,

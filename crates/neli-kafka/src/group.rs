@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use neli_proto::time::Time;
 use rdkafka::ClientContext;
 use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
@@ -22,7 +23,7 @@ use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{GroupEvent, KafkaEvent, Refusal};
-use crate::questions::ANSWER;
+use crate::questions::{ANSWER, REPLACED_AFTER};
 use crate::text::{ClientError, Words};
 use crate::threads;
 use crate::{clock, librdkafka};
@@ -118,7 +119,7 @@ impl Drop for Member {
 /// measured).
 fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, timings: MemberTimings) {
     let context = consumer.context();
-    let mut name = None;
+    let (mut name, mut named_at) = (None, clock::now());
     while !context.is_over() {
         // Until the group has answered, a leader's member is polled as often as a standby's, because the other candidates need its id.
         let leads = context.leads.load(Ordering::Relaxed) && context.is_answered.load(Ordering::Relaxed);
@@ -128,6 +129,9 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, timings: MemberTimings) {
         context.context.rebootstrap.after_poll(consumer.client());
         // librdkafka's main thread answers this question, and so wakes up. It is the cheapest such question.
         let id = librdkafka::member_id(consumer.client());
+        if is_unanswered(&mut named_at, clock::now(), id.is_some()) {
+            context.report_unless_leaving(GroupEvent::Unanswered);
+        }
         if let Some(id) = id.filter(|id| name.as_ref() != Some(id)) {
             name = Some(id.clone());
             context.report_unless_leaving(GroupEvent::Named { id });
@@ -136,6 +140,17 @@ fn poll(consumer: &Arc<BaseConsumer<GroupContext>>, timings: MemberTimings) {
             ask_for_topic(consumer);
         }
     }
+}
+
+/// Whether the coordinator has not answered for long, now and again after as long. The id is the coordinator's answer to the first join, and
+/// librdkafka clears it when the session has expired without an answer (but not in the middle of a rebalance). `named_at` is when the member last had
+/// an id, or was reported.
+fn is_unanswered(named_at: &mut Time, now: Time, is_named: bool) -> bool {
+    let is_unanswered = !is_named && now >= *named_at + REPLACED_AFTER;
+    if is_named || is_unanswered {
+        *named_at = now;
+    }
+    is_unanswered
 }
 
 /// Leaves the group: unsubscribes, waits, and closes. Closing alone is not enough: librdkafka sends no `LeaveGroup` for a member without an

@@ -271,10 +271,7 @@ impl Session {
         if self.replace_producer() {
             self.behind.clear();
         }
-        if self.member.is_some() {
-            self.leave(true);
-            self.join();
-        }
+        self.replace_member();
     }
 
     // ---- how it works -----------------------------------------------------------------------------------------------
@@ -612,6 +609,14 @@ impl Session {
         }
     }
 
+    /// A new member joins, with a client that can perhaps connect to the coordinator.
+    fn replace_member(&mut self) {
+        if self.member.is_some() {
+            self.leave(true);
+            self.join();
+        }
+    }
+
     fn handle_group_event(&mut self, member: u32, event: GroupEvent) {
         // What a former member has reported before it left no longer counts.
         let is_current = self.member.is_some() && member == self.members;
@@ -632,6 +637,9 @@ impl Session {
                 let event = if lost { Event::AssignmentChanged(Assignment::Unknown) } else { Event::Revoked };
                 self.tell_members(|of| partitions.contains(&of).then(|| event.clone()));
             }
+            // A member that is refused has no id either, though the coordinator answers it.
+            GroupEvent::Unanswered if self.refusal.is_some() => {}
+            GroupEvent::Unanswered => self.replace_member(),
             GroupEvent::UnusedPartitions => {
                 self.has_unused_partitions = true;
                 self.tell_members(|_| Some(Event::UnusedPartitions));

@@ -1,9 +1,11 @@
 use std::collections::BTreeSet;
 use std::thread;
 
+use rdkafka::mocking::{MockCluster, MockCoordinator};
 use tokio::sync::mpsc::{self, Receiver};
 
 use super::*;
+use crate::access::SESSION_TIMEOUT;
 use crate::election::Properties;
 
 /// Member 1, for partition 0, which has no answer to its join, and its reports; the first report is member 0's. Without `room` in the channel
@@ -66,9 +68,41 @@ fn partitions_that_no_role_uses_are_reported_once() {
     assert!(reports.try_recv().is_err());
 }
 
+/// Its process may read and append all the same, on other connections.
+#[test]
+fn a_member_whose_coordinator_does_not_answer_any_more_has_no_id() {
+    let cluster = MockCluster::new(2).unwrap();
+    cluster.create_topic("t", 1, 1).unwrap();
+    cluster.partition_leader("t", 0, Some(1)).unwrap();
+    cluster.coordinator(MockCoordinator::Group("g".to_owned()), 2).unwrap();
+    let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: Arc::new([]) };
+    let properties = [(SESSION_TIMEOUT, "4000")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let access = Access::at(&cluster.bootstrap_servers(), &Properties(properties.to_vec()));
+    let (reports, mut received) = mpsc::channel(100);
+    let member = Member::join(&access, &elections, BTreeSet::from([0]), 1, reports).unwrap();
+    while !matches!(received.blocking_recv(), Some(KafkaEvent::Group { event: GroupEvent::Assigned { .. }, .. })) {}
+    let has_id = || librdkafka::member_id(member.consumer.client()).is_some();
+    assert!(has_id());
+    cluster.broker_down(2).unwrap();
+    let begun = clock::now();
+    while has_id() {
+        assert!(clock::now().since(begun) < Duration::from_secs(20));
+        thread::park_timeout(POLL_WHILE_LEAVING);
+    }
+}
+
+#[test]
+fn a_member_without_an_id_for_long_is_reported_and_again_after_as_long() {
+    let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+    let mut named_at = at(0);
+    let reported: Vec<u64> =
+        (0..400).filter(|seconds| is_unanswered(&mut named_at, at(*seconds), (100..=200).contains(seconds))).collect();
+    assert_eq!(reported, [60, 260, 320, 380]);
+}
+
 mod pace {
     use super::*;
-    use crate::access::{HEARTBEAT_INTERVAL, SESSION_TIMEOUT};
+    use crate::access::HEARTBEAT_INTERVAL;
     use crate::election::Properties;
 
     fn pace(heartbeat: &str, session: &str) -> [u128; 2] {

@@ -286,6 +286,22 @@ fn a_refusal_by_the_group_is_reported_once_until_the_group_settles() {
     assert!(session.outputs.iter().any(|event| matches!(event, SessionEvent::Group { refusal: None })));
 }
 
+/// With `--patience never` only the member that the group chooses claims, and the group can't choose one that can't connect to the coordinator: its
+/// certificate has expired, for example. One that is refused would be refused again.
+#[test]
+fn a_member_that_the_coordinator_has_not_answered_for_long_is_replaced() {
+    let mut session = session("127.0.0.1:9", 1);
+    session.join_group(0);
+    for member in [1, 1] {
+        session.handle_group_event(member, GroupEvent::Unanswered);
+        assert!(session.member.is_some() && session.members == 2);
+    }
+    let refusal = Refusal { words: "full".into(), line: "group \"g\": it is full".into() };
+    session.handle_group_event(2, GroupEvent::Refused(refusal));
+    session.handle_group_event(2, GroupEvent::Unanswered);
+    assert_eq!(session.members, 2);
+}
+
 /// No election depends on the group, so a lack of threads or a client that can't be made ends nothing.
 #[test]
 fn a_member_that_can_not_be_made_is_tried_again() {
