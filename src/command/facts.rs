@@ -12,7 +12,7 @@ use neli_proto::leadership::{Leader, Leadership, ReadAt, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{History, Observer, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::calendar::{Calendar, Edges, has_beginning, is_start, zone};
 use crate::command::look::Look;
@@ -22,16 +22,8 @@ use crate::exit::NoAnswer;
 use crate::report::json::run;
 use crate::text::{span, spoken};
 
-/// The fact about a key, or the newest window, that still counts.
-#[derive(Clone, Copy)]
-pub(super) struct Recorded<'a> {
-    pub(super) fact: &'a Fact,
-    /// Whether its run goes on: otherwise it has ended, or its runner has.
-    pub(super) is_running: bool,
-}
-
-/// The fact that still counts, if any does.
-pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<'a>> {
+/// The fact about a key, or the newest window, that still counts, if any does, and its [outcome].
+pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<(&'a Fact, &'static str)> {
     let counts = |fact: &&Fact| !facts.has_forgotten(fact);
     let attempt = facts.attempt.as_ref().filter(counts);
     // As of Kafka's last answer: the journal is not read on while the facts are read, and a leader would seem silent.
@@ -40,9 +32,8 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
     let is_over =
         |run: &Fact| facts.done.as_ref().is_some_and(|done| done.term == run.term && done.window == run.window);
     // Also if the key was forgotten meanwhile.
-    let is_running = |run: &&Fact| run.outcome == Outcome::Running && may_go_on(run, current) && !is_over(run);
-    if let Some(run) = facts.attempt.as_ref().filter(is_running) {
-        return Some(Recorded { fact: run, is_running: true });
+    if let Some(run) = facts.attempt.as_ref().filter(|run| outcome(run, current) == "running" && !is_over(run)) {
+        return Some((run, "running"));
     }
     // The windows before a forgotten one stay over.
     let is_before = |fact: &&Fact| {
@@ -55,14 +46,24 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<Recorded<
         let rank = (fact.outcome == Outcome::Done, fact.term, fact.outcome != Outcome::Running);
         (fact.window.map(|window| window.from_ms), fact.forgets, rank)
     });
-    newest.map(|fact| Recorded { fact, is_running: false })
+    newest.map(|fact| (fact, outcome(fact, current)))
 }
 
-/// Whether the runner of a run may still lead: it does, or it is unknown who leads.
-fn may_go_on(run: &Fact, current: Leadership<'_>) -> bool {
+/// How a run has ended, in a word of docs/json.md. One that was begun goes on while its runner leads, or it is unknown who leads.
+pub(super) fn outcome(run: &Fact, current: Leadership<'_>) -> &'static str {
     let is_its = |leader: &Leader| ran_in(run, leader.term, leader.member.as_ref());
-    current.is_unknown() || current.may_lead().is_some_and(is_its)
+    match run.outcome {
+        Outcome::Done => "done",
+        Outcome::Failed => "failed",
+        Outcome::Forgotten => "forgotten",
+        Outcome::Running if current.is_unknown() || current.may_lead().is_some_and(is_its) => "running",
+        Outcome::Running => INTERRUPTED,
+        Outcome::Skipped => "skipped",
+    }
 }
+
+/// The run was begun, and its runner is gone.
+pub(super) const INTERRUPTED: &str = "interrupted";
 
 /// Whether it was this leader's run: in a journal that was made anew another may lead in the same term.
 fn ran_in(run: &Fact, term: Offset, leader: Option<&MemberId>) -> bool {
@@ -189,20 +190,10 @@ impl LastRun {
         }
     }
 
-    /// Whether the run was begun, and its runner is gone.
-    pub(super) fn is_interrupted(&self, current: Leadership<'_>) -> bool {
-        self.fact.outcome == Outcome::Running && !may_go_on(&self.fact, current)
-    }
-
-    /// Its outcome in a word.
-    pub(super) fn outcome(&self, current: Leadership<'_>) -> Value {
-        if self.is_interrupted(current) { json!("interrupted") } else { json!(self.fact.outcome) }
-    }
-
     /// As docs/json.md describes it.
     pub(super) fn json(&self, current: Leadership<'_>) -> Value {
         let mut of_run = run(&self.fact);
-        of_run["outcome"] = self.outcome(current);
+        of_run["outcome"] = outcome(&self.fact, current).into();
         of_run
     }
 
@@ -413,7 +404,7 @@ mod tests {
     fn a_run_goes_on_whose_leader_was_not_heard_only_because_the_facts_were_read() {
         let facts = Facts { attempt: Some(Fact { term: 0, ..fact(Outcome::Running, None) }), ..Facts::default() };
         let heard = HeardBefore::new();
-        assert!(recorded(&facts, heard.seen()).is_some_and(|recorded| recorded.is_running));
+        assert!(recorded(&facts, heard.seen()).is_some_and(|(_, outcome)| outcome == "running"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::calendar::has_beginning;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::{validate_group, validate_key};
-use crate::command::facts::{self, OF_WINDOWS, Recorded};
+use crate::command::facts::{self, OF_WINDOWS};
 use crate::command::look::TIMEOUT;
 use crate::command::reading::{self, Seen};
 use crate::command::request::{
@@ -82,7 +82,7 @@ async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
         facts::learn_release(&mut facts, key, seen);
     }
     // What is before the first time of a schedule is no window that could run again.
-    let is_one = |recorded: &Recorded<'_>| recorded.fact.window.is_none_or(has_beginning);
+    let is_one = |(fact, _): &(&Fact, &str)| fact.window.is_none_or(has_beginning);
     let recorded = facts::recorded(&facts, seen).filter(is_one);
     if let (Some(key), None, true) = (key, recorded, read == Facts::default())
         && facts::has_windows(election, look).await?
@@ -92,7 +92,7 @@ async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
     if recorded.is_none() && unreadable.is_empty() && (key.is_none() || !force) {
         return not_done(NOTHING_RECORDED, nothing_recorded(&topic, key));
     }
-    if let Some(Recorded { fact, is_running: true }) = recorded
+    if let Some((fact, "running")) = recorded
         && !force
     {
         let run = facts::row(fact, clock::wall_ms()).1;
@@ -101,7 +101,7 @@ async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
         let sentence = format!("{run}: it runs now; with --force, whether this run succeeds or fails, {again}");
         return Ok(answer(election, Some(&fact.key), RUNNING, sentence));
     }
-    let recorded = recorded.map(|recorded| recorded.fact);
+    let recorded = recorded.map(|(fact, _)| fact);
     let fact = fact_of(key, recorded, &read, seen);
     // If no window could be read, the message can't contain one.
     let named_key = Some(&*fact.key).filter(|key| !key.is_empty());

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cli::parsed_args::{self, ParsedArgs};
 use crate::cli::validate::validate_key;
-use crate::command::facts::{LastRun, are_recorded, last_run};
+use crate::command::facts::{INTERRUPTED, LastRun, are_recorded, last_run, outcome};
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, FoundElections, Observation, Seen, in_topic, read_at, warn_of_clock};
@@ -319,7 +319,7 @@ impl Snapshot<'_> {
             page.row("overlap", "the leader is to stop; its job runs on until another has claimed");
         }
         if let Some(run) = self.last_run {
-            let is_left = run.is_interrupted(self.leadership);
+            let is_left = outcome(&run.fact, self.leadership) == INTERRUPTED;
             for (at, (label, text)) in run.rows(self.at.wall_ms).into_iter().enumerate() {
                 page.row(label, &if at == 0 && is_left { format!("{text}; its runner is gone") } else { text });
             }

@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use neli_proto::leadership::ReadAt;
-use serde_json::Value;
 
 use super::state::{Shown, State};
+use crate::command::facts::outcome;
 use crate::command::list::Rank;
 use crate::http::{Metric, Page, counter, flag, gauge, label, number, seconds};
 
@@ -68,8 +68,7 @@ const OF_ELECTIONS: [Metric<OfElection>; 12] = [
         },
     ),
     gauge("neli_election_last_outcome", "The outcome of the last recorded run: always 1.", |shown| {
-        let outcome = shown.run.map(|run| run.outcome(shown.current));
-        outcome.iter().filter_map(Value::as_str).map(|outcome| (with("outcome", outcome), 1.0)).collect()
+        shown.run.map_or_else(Vec::new, |run| vec![(with("outcome", outcome(&run.fact, shown.current)), 1.0)])
     }),
     gauge("neli_election_scheduled", "Whether the last recorded run was one of --schedule: 1 or 0.", |shown| {
         shown.run.map_or_else(Vec::new, |run| one(flag(run.runs.account.schedule.is_some())))

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use neli_kafka::{FactsTopic, clock};
-use neli_proto::fact::{Fact, Outcome, UNREADABLE};
+use neli_proto::fact::UNREADABLE;
 use serde_json::json;
 
-use crate::command::facts::{self, OF_WINDOWS, Recorded, learn_release, unreadable};
+use crate::command::facts::{self, INTERRUPTED, OF_WINDOWS, learn_release, unreadable};
 use crate::command::look::Look;
 use crate::command::output;
 use crate::command::reading;
@@ -16,18 +16,6 @@ use crate::report::json::{election as head, joined, run};
 use crate::text::{json, one_line};
 
 const DONE: &str = "done";
-
-/// What is recorded, in a word.
-const fn state(recorded: Option<Recorded<'_>>) -> &'static str {
-    match recorded {
-        None => "not-recorded",
-        Some(Recorded { is_running: true, .. }) => "running",
-        Some(Recorded { fact: Fact { outcome: Outcome::Done, .. }, .. }) => DONE,
-        Some(Recorded { fact: Fact { outcome: Outcome::Failed, .. }, .. }) => "failed",
-        // It was begun, and its runner is gone.
-        Some(_) => "interrupted",
-    }
-}
 
 /// Shows the state of the key. Exit status: 0 it is done; 3 it is not; 4 this can't be determined.
 ///
@@ -41,12 +29,12 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
         let mut facts = facts::read(&FactsTopic::of(seen.election, Some(key)), look).await?;
         learn_release(&mut facts, key, seen);
         let recorded = facts::recorded(&facts, seen);
-        let state = state(recorded);
+        let state = recorded.map_or("not-recorded", |(_, outcome)| outcome);
         // A candidate, too, looks for a success before it minds a record that it can't read.
         let known = if state != DONE && !unreadable(&facts, Some(key)).is_empty() {
             Err(UNREADABLE.to_owned())
         } else {
-            Ok((state, recorded.map(|recorded| recorded.fact.clone())))
+            Ok((state, recorded.map(|(fact, _)| fact.clone())))
         };
         let of_windows = matches!(known, Ok((_, None))) && facts::has_windows(seen.election, look).await?;
         Ok((seen.election.clone(), known, of_windows.then_some(OF_WINDOWS)))
@@ -55,8 +43,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
     let (state, status, sentence) = match &known {
         Ok((state, fact)) => {
             let is_done = *state == DONE;
-            let gone =
-                if *state == "interrupted" { "; its runner is gone, and the next candidate runs it" } else { "" };
+            let gone = if *state == INTERRUPTED { "; its runner is gone, and the next candidate runs it" } else { "" };
             let shown = fact.as_ref().map(|fact| facts::row(fact, clock::wall_ms()).1);
             let shown = shown.unwrap_or_else(|| format!("{key}: {}", of_windows.unwrap_or("nothing is recorded")));
             (*state, if is_done { ExitStatus::Success } else { ExitStatus::Answer(3) }, format!("{shown}{gone}"))
