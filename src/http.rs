@@ -22,7 +22,7 @@ mod server;
 mod snapshot;
 mod status;
 
-pub(crate) use answer::site;
+pub(crate) use answer::AnswerSource;
 pub(crate) use metrics::{Metric, Page, counter, flag, gauge, label, number, seconds};
 pub(crate) use server::{bind, serve};
 pub(crate) use snapshot::{About, Board, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};

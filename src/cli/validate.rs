@@ -190,6 +190,11 @@ pub(crate) fn duration(value: &Value) -> Result<Duration> {
     value.duration_in(..=LONGEST, || "must be 0 to 365d".to_owned())
 }
 
+/// A duration above 0, up to a year.
+pub(crate) fn some_time(value: &Value) -> Result<Duration> {
+    value.duration_in(Duration::from_nanos(1)..=LONGEST, || "must be more than 0, and at most 365d".to_owned())
+}
+
 /// The address for HTTP, if one is given. Binding shows later whether it is available.
 pub(crate) fn listen(args: &ParsedArgs) -> Result<Option<Listen>> {
     let Some(value) = args.value("listen") else { return Ok(None) };

@@ -1,13 +1,12 @@
 //! What subcommands that show an election or send it a request have in common on the command line.
 
-use std::ops::Bound;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use neli_kafka::{Access, Brokers, Client, ElectionId, embedded};
 
 use crate::cli::parsed_args::ParsedArgs;
-use crate::cli::validate::{self, LONGEST};
+use crate::cli::validate;
 use crate::config::{WORDS, job_variables};
 use crate::text::reason;
 
@@ -86,7 +85,5 @@ pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration> 
 
 /// A time limit, if it is given.
 pub(super) fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>> {
-    let Some(value) = args.value(long) else { return Ok(None) };
-    let bounds = (Bound::Excluded(Duration::ZERO), Bound::Included(LONGEST));
-    value.duration_in(bounds, || "must be more than 0, and at most 365d".to_owned()).map(Some)
+    args.value(long).map(|value| validate::some_time(&value)).transpose()
 }

@@ -22,7 +22,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate;
 use crate::command::look::access;
 use crate::command::output::say;
-use crate::command::reading::{self, Following, read_at, to_be_told};
+use crate::command::reading::{self, Following, read_at, say_what_lacks, to_be_told};
 use crate::command::wording;
 use crate::exit::ExitStatus;
 use crate::http;
@@ -112,11 +112,7 @@ async fn serve(access: &Access, bound: TcpListener, topics: Vec<String>, group: 
         let mut state = locked(&state);
         if events.is_empty() {
             state.tick(read_at());
-            let missed = missed(&state, &patterns);
-            for what in missed.difference(&said) {
-                say(&format!("warning: {what}"));
-            }
-            said = missed;
+            say_what_lacks(&mut said, &state.topics, awaited(&state, &patterns), say);
         }
         for event in events {
             if let Some(line) = to_be_told(&state.topics, &event) {
@@ -128,20 +124,16 @@ async fn serve(access: &Access, bound: TcpListener, topics: Vec<String>, group: 
     }
 }
 
-/// What can't be shown of what is meant by `--topics` and `--group`, and why. It is said once while it lasts.
-fn missed(state: &State, patterns: &str) -> BTreeSet<String> {
-    let topics = &state.topics;
-    let unread = state.unread().map(|(_, why)| format!("{why}; the others are shown"));
-    let mut missed: BTreeSet<String> = unread.collect();
-    let group = state.group.as_ref().filter(|_| topics.is_complete());
-    if topics.is_complete() && topics.topics().next().is_none() {
-        missed.insert(format!(
+/// That nothing is meant by `--topics` and `--group` yet.
+fn awaited(state: &State, patterns: &str) -> Option<String> {
+    let topics = Some(&state.topics).filter(|topics| topics.is_complete())?;
+    if topics.topics().next().is_none() {
+        return Some(format!(
             "--topics {patterns}: of the topics that this user may see none has such a name; waiting for one"
         ));
-    } else if let Some(group) = group.filter(|_| state.elections(read_at()).next().is_none()) {
-        missed.insert(wording::awaits_group(group, &format!("any topic {patterns} that this user may see")));
     }
-    missed
+    let group = state.group.as_ref().filter(|_| state.elections(read_at()).next().is_none())?;
+    Some(wording::awaits_group(group, &format!("any topic {patterns} that this user may see")))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use nix::libc::winsize;
 
 use crate::exit::ExitStatus;
 use crate::process::system;
@@ -52,7 +53,7 @@ impl Style {
     /// The style for stdout: coloured on a terminal, unless `NO_COLOR` is set or the terminal has no colours.
     pub(super) fn of_stdout() -> Self {
         let is_colourless = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self { is_coloured: is_drawable() && !is_colourless, columns: system::columns(io::stdout().as_fd()) }
+        Self { is_coloured: is_drawable() && !is_colourless, columns: of_window(|size| size.ws_col) }
     }
 
     /// A bar that is filled to `part` of `whole`, and a space after it; empty if there is no room.
@@ -162,7 +163,11 @@ pub(super) fn is_drawable() -> bool {
 
 /// The terminal's rows; `None` without a terminal.
 pub(super) fn rows() -> Option<usize> {
-    system::rows(io::stdout().as_fd())
+    of_window(|size| size.ws_row)
+}
+
+fn of_window(number: fn(winsize) -> u16) -> Option<usize> {
+    system::window_size(io::stdout().as_fd()).map(number).filter(|number| *number > 0).map(usize::from)
 }
 
 /// The bytes that replace what the terminal shows: they begin at the first line, clear each line to its end, and clear all lines below. Lines

@@ -1,6 +1,6 @@
 //! Reads topics for the subcommands. They join no group; READ on the topic is enough.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::mem;
 use std::sync::Arc;
@@ -477,6 +477,16 @@ pub(super) fn to_be_told(topics: &Topics, event: &TopicsEvent) -> Option<String>
         Some(format!("warning: {warning}"))
     } else {
         None
+    }
+}
+
+/// Says which topics can't be read, and this: each once for as long as it lasts. `said` is what was said before.
+pub(super) fn say_what_lacks(said: &mut BTreeSet<String>, topics: &Topics, more: Option<String>, say: impl Fn(&str)) {
+    let unread = topics.topics().filter_map(|(_, read)| read.trouble(None));
+    let lacks = unread.map(|why| format!("{why}; the others are shown")).chain(more).collect();
+    let before = mem::replace(said, lacks);
+    for what in said.difference(&before) {
+        say(&format!("warning: {what}"));
     }
 }
 

@@ -19,8 +19,8 @@ const FRESH_FOR: Duration = Duration::from_millis(100);
 
 const PAGE: &str = include_str!("page.html");
 
-/// The source of the answers.
-pub(super) struct AnswerSource {
+/// The site of a candidate, which answers from the board.
+pub(crate) struct AnswerSource {
     board: Arc<Board>,
     metrics: Rendered,
     status: Rendered,
@@ -28,14 +28,6 @@ pub(super) struct AnswerSource {
 
 /// A snapshot as it was rendered last.
 type Rendered = Kept<(Arc<Snapshot>, Bytes)>;
-
-/// The site of a candidate, which answers from the board. The server's thread calls `begin` first.
-pub(crate) fn site(board: Arc<Board>, begin: impl FnOnce() + Send + 'static) -> impl FnOnce() -> Rc<dyn Site> + Send {
-    move || {
-        begin();
-        Rc::new(AnswerSource::new(board))
-    }
-}
 
 impl Site for AnswerSource {
     fn answer(&self, path: &str) -> Answer {
@@ -72,7 +64,7 @@ impl Site for AnswerSource {
 }
 
 impl AnswerSource {
-    pub(super) fn new(board: Arc<Board>) -> Self {
+    pub(crate) fn new(board: Arc<Board>) -> Self {
         Self { board, metrics: Kept::new(), status: Kept::new() }
     }
 

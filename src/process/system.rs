@@ -161,17 +161,8 @@ pub(crate) fn seals_of(number: RawFd) -> io::Result<c_int> {
     Ok(Errno::result(unsafe { libc::fcntl(number, libc::F_GET_SEALS) })?)
 }
 
-/// The number of columns of this terminal; `None` if the descriptor is not a terminal.
-pub(crate) fn columns(terminal: BorrowedFd<'_>) -> Option<usize> {
-    window_size(terminal).map(|size| size.ws_col.into()).filter(|columns| *columns > 0)
-}
-
-/// The number of rows of this terminal; `None` if the descriptor is not a terminal.
-pub(crate) fn rows(terminal: BorrowedFd<'_>) -> Option<usize> {
-    window_size(terminal).map(|size| size.ws_row.into()).filter(|rows| *rows > 0)
-}
-
-fn window_size(terminal: BorrowedFd<'_>) -> Option<libc::winsize> {
+/// The columns and rows of this terminal, 0 if they are unknown; `None` if the descriptor is not a terminal.
+pub(crate) fn window_size(terminal: BorrowedFd<'_>) -> Option<libc::winsize> {
     // SAFETY: a zeroed winsize is a valid one, and the call only writes to it.
     unsafe {
         let mut size: libc::winsize = mem::zeroed();

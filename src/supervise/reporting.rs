@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::http::{self, About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
+use crate::http::{self, About, AnswerSource, Board, Echoes, Histogram, RoleSnapshot, Site, Snapshot, Tally};
 use crate::report::election::{of_next_window, of_roles, of_status, of_trouble, present_trouble};
 use crate::report::events;
 use crate::supervise::MainLoop;
@@ -122,8 +123,12 @@ impl Publisher {
         let address = bound.local_addr()?.to_string();
         // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
         let of_job = job_maker.priority.of_job;
-        let begin = move || of_job.iter().for_each(|of_job| drop(of_job.set_for(Pid::from_raw(0))));
-        http::serve(bound, http::site(Arc::clone(&board), begin)).context("--listen: HTTP can't be served")?;
+        let served = Arc::clone(&board);
+        let site = move || -> Rc<dyn Site> {
+            let _ = of_job.map(|of_job| of_job.set_for(Pid::from_raw(0)));
+            Rc::new(AnswerSource::new(served))
+        };
+        http::serve(bound, site).context("--listen: HTTP can't be served")?;
         logger.event(&events::listening(&address));
         Ok(Self { board, snapshot, counted, changed })
     }

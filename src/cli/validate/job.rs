@@ -7,7 +7,6 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use neli_proto::health::HealthPolicy;
@@ -17,7 +16,7 @@ use nix::libc;
 use nix::sys::signal::Signal;
 use nix::unistd::{AccessFlags, eaccess};
 
-use super::{LONGEST, duration};
+use super::{LONGEST, duration, some_time};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::exit::{ExitStatus, status_of, with_status};
 use crate::process::spawn;
@@ -47,10 +46,6 @@ pub(super) fn command(args: &ParsedArgs, long: &'static str) -> Result<Option<Os
     }
     find(OsStr::new("/bin/sh"), None).map_err(|obstacle| anyhow!("{}: needs a shell: {obstacle}", value.name()))?;
     Ok(Some(value.text))
-}
-
-fn some_time(value: &Value) -> Result<Duration> {
-    value.duration_in(Duration::from_nanos(1)..=LONGEST, || "must be more than 0, and at most 365d".to_owned())
 }
 
 /// The most restarts in a limit: each is remembered.

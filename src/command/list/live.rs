@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
+use std::mem;
 
 use anyhow::Result;
 use neli_kafka::{TopicsEvent, clock, names};
@@ -11,7 +12,7 @@ use neli_proto::time::Time;
 
 use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
-use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told};
+use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, say_what_lacks, to_be_told};
 use crate::command::wording::{self, counted, leadership_in_table, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
@@ -113,18 +114,14 @@ impl<'a> Watch<'a> {
     /// Notes which topics can be told of since the last answer, and which are gone.
     fn note_topics(&mut self, at: ReadAt) {
         let live = self.topics.topics().filter(|(_, read)| read.is_live()).map(|(name, _)| Box::from(name)).collect();
-        let before = std::mem::replace(&mut self.told, live);
+        let before = mem::replace(&mut self.told, live);
         let is_said = !self.is_drawn && !self.list.json;
         for topic in before.iter().filter(|topic| is_said && self.topics.topic(topic).is_none()) {
             self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
         }
-        let unread = self.topics.topics().filter_map(|(_, read)| read.trouble(None));
-        let mut unread: BTreeSet<String> = unread.map(|why| format!("{why}; the others are shown")).collect();
-        unread.extend(self.awaited());
-        for why in unread.difference(&self.said) {
-            self.say(&format!("warning: {why}"));
-        }
-        self.said = unread;
+        let mut said = mem::take(&mut self.said);
+        say_what_lacks(&mut said, &self.topics, self.awaited(), |line| self.say(line));
+        self.said = said;
         let mut current = Vec::new();
         let is_fresh = |name: &str| self.told.contains(name) && !before.contains(name);
         for (name, topic) in self.topics.topics_mut().filter(|(name, _)| is_fresh(name)) {

@@ -1,7 +1,5 @@
 //! The output of `watch` for each record: each record with the law's verdict as JSON, or each change as a sentence.
 
-use std::time::Duration;
-
 use neli_kafka::ElectionId;
 use neli_proto::hello::Hello;
 use neli_proto::journal::Verdict;
@@ -86,9 +84,10 @@ impl Account {
                 let wall_ms = if is_by_own_clock { Some(at.wall_ms) } else { *written_ms };
                 let sentence = wording::change(observer, &change);
                 self.tell(wall_ms, &sentence);
-            } else if let Change::LateBeat { gap } = change {
-                // Otherwise a program that reads the heartbeat would take its leader for one that leads.
-                self.late_beat(observer, gap, at_ms);
+            } else if let (Change::LateBeat { gap }, Some(leader)) = (change, observer.leader()) {
+                // The leader is silent although its heartbeat came, which begins the silence anew. Otherwise a program that reads the heartbeat
+                // would take the leader for one that leads.
+                self.fell_silent(SILENT, Silence::of(leader, gap, at_ms.saturating_add(millis(gap))));
             }
         }
     }
@@ -114,13 +113,6 @@ impl Account {
         let role = Some(&*self.place.role).filter(|_| verdict != Some(HELLO));
         let line = Line { ts: timestamp(ms), role, event, partition, offset, verdict, term, record, ..Line::default() };
         self.lines.push(json(&line));
-    }
-
-    /// Reports that a leader is silent although its heartbeat came, which begins the silence anew.
-    fn late_beat(&mut self, observer: &Observer, gap: Duration, written_ms: u64) {
-        if let Some(leader) = observer.leader() {
-            self.fell_silent(SILENT, Silence::of(leader, gap, written_ms.saturating_add(millis(gap))));
-        }
     }
 
     /// Reports that the leader is or was silent, or overdue.

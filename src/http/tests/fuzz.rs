@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::rc::Rc;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ fn server() -> SocketAddr {
         let bound = bind(&Listen { host: "127.0.0.1".to_owned(), port: 0, shown: String::new() }).unwrap();
         let address = bound.local_addr().unwrap();
         let board = Board::new(snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]));
-        serve(bound, crate::http::site(Arc::new(board), || {})).unwrap();
+        serve(bound, || Rc::new(AnswerSource::new(Arc::new(board)))).unwrap();
         address
     })
 }
@@ -72,7 +73,7 @@ fn a_client_that_closes_its_half_before_the_server_reads_is_answered() {
     stream.write_all(b"GET /leader HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
     let board = Board::new(snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]));
-    serve(bound, crate::http::site(Arc::new(board), || {})).unwrap();
+    serve(bound, || Rc::new(AnswerSource::new(Arc::new(board)))).unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();
     assert!(response.starts_with("HTTP/1.1 503 "), "{response:?}");
