@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use neli_kafka::{Access, names};
 use neli_proto::leadership::{Leader, Leadership, ReadAt};
-use neli_proto::observer::{Election, Place, ReadTopic, Topics};
+use neli_proto::observer::{Election, NoRoom, Place, ReadTopic, Standby, Topics};
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use crate::command::reading::{self, Following, Limit, SUFFIX, read_at, warn_of_c
 use crate::command::wording::{self, counted, leadership_in_table};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::{sentence, state};
+use crate::report::json::joined;
 use crate::text::{self, one_line, timestamp};
 
 mod live;
@@ -133,10 +134,10 @@ pub(super) enum Rank {
 }
 
 impl Rank {
-    pub(super) fn of(Listed { at, found, current, .. }: Listed<'_>) -> Self {
+    pub(super) fn of(Listed { at, found, current, .. }: &Listed<'_>) -> Self {
         match current {
-            _ if found.observer().is_dead(at) => Self::Dead,
-            _ if current.is_vacant() && found.observer().is_done(at) => Self::Done,
+            _ if found.observer().is_dead(*at) => Self::Dead,
+            _ if current.is_vacant() && found.observer().is_done(*at) => Self::Done,
             Leadership::Led { .. } => Self::Led,
             Leadership::Overdue { .. } => Self::Overdue,
             Leadership::Unknown(_) => Self::Unknown,
@@ -148,13 +149,14 @@ impl Rank {
 }
 
 /// An election of which this is known now.
-#[derive(Clone, Copy)]
 pub(super) struct Listed<'a> {
     pub(super) at: ReadAt,
     pub(super) topic: &'a str,
-    pub(super) read: &'a ReadTopic,
     pub(super) found: &'a Election,
     pub(super) current: Leadership<'a>,
+    pub(super) standbys: Vec<Standby<'a>>,
+    /// `--max-roles`: there is no leader, and the standbys may lead fewer roles than there are.
+    pub(super) no_room: Option<NoRoom>,
 }
 
 impl<'a> Listed<'a> {
@@ -164,7 +166,10 @@ impl<'a> Listed<'a> {
         (topic, read): (&'a str, &'a ReadTopic),
         found: &'a Election,
     ) -> Self {
-        Self { at, topic, read, found, current: topics.leadership(at, read, found) }
+        let (current, standbys) = (topics.leadership(at, read, found), found.observer().standbys(at));
+        let of_group = || read.topic().no_room(&found.place().group, &standbys);
+        let no_room = if current.is_vacant() { of_group() } else { None };
+        Self { at, topic, found, current, standbys, no_room }
     }
 
     fn all(at: ReadAt, topics: &'a Topics) -> impl Iterator<Item = Self> {
@@ -176,31 +181,40 @@ impl<'a> Listed<'a> {
 
     /// The sentence about it, and why no standby may lead it too, if so.
     pub(super) fn said(&self, sentence: impl FnOnce(Leadership<'a>) -> String) -> String {
-        wording::with_room(
-            sentence(self.current),
-            self.read.topic().no_room(self.at, self.found, self.current).as_ref(),
-        )
+        wording::with_room(sentence(self.current), self.no_room.as_ref())
+    }
+
+    /// The end of its row in a table: its term, its standbys, and who leads.
+    pub(super) fn cells(&self) -> [String; 3] {
+        let term = self.current.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
+        [term, self.standbys.len().to_string(), one_line(&self.said(leadership_in_table))]
+    }
+
+    /// How each line about it begins, also that of `status`.
+    pub(super) fn head(&self) -> Value {
+        let Place { partition, group, role } = self.found.place();
+        json!({
+            "ts": timestamp(self.at.wall_ms),
+            "group": group,
+            "role": role,
+            "topic": self.topic,
+            "partition": partition,
+            "state": state(self.current),
+            "why": (!self.current.is_led()).then(|| self.said(sentence)),
+        })
     }
 
     /// As docs/json.md describes it.
     pub(super) fn json(&self) -> Value {
-        let Self { at, topic, found, current, .. } = *self;
-        let (Place { partition, group, role }, observer) = (found.place(), found.observer());
-        let leader = current.leader();
-        json!({
-            "ts": timestamp(at.wall_ms),
-            "group": group,
-            "role": role,
-            "topic": topic,
-            "partition": partition,
-            "state": state(current),
-            "why": (!current.is_led()).then(|| self.said(sentence)),
+        let (leader, observer) = (self.current.leader(), self.found.observer());
+        let part = json!({
             "leader": leader.map(Leader::shown),
             "term": leader.map(|leader| leader.term),
-            "heartbeat_age_ms": leader.map(|leader| millis(observer.age(leader.last_record, at))),
-            "standbys": observer.standbys(at).len(),
-            "dead": observer.is_dead(at),
-        })
+            "heartbeat_age_ms": leader.map(|leader| millis(observer.age(leader.last_record, self.at))),
+            "standbys": self.standbys.len(),
+            "dead": observer.is_dead(self.at),
+        });
+        joined([self.head(), part])
     }
 }
 
@@ -235,12 +249,8 @@ fn none(topic: Option<&str>) -> String {
 
 fn table(shown: &[Listed<'_>]) -> String {
     let cells = shown.iter().map(|listed| {
-        let Listed { at, topic, found, current, .. } = listed;
-        let Place { group, role, .. } = found.place();
-        let term = current.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
-        let standbys = found.observer().standbys(*at).len().to_string();
-        let current = one_line(&listed.said(leadership_in_table));
-        [one_line(group), one_line(role), (*topic).to_owned(), term, standbys, current]
+        let (Place { group, role, .. }, [term, standbys, current]) = (listed.found.place(), listed.cells());
+        [one_line(group), one_line(role), listed.topic.to_owned(), term, standbys, current]
     });
     let head = ["GROUP", "ROLE", "TOPIC", "TERM", "STANDBYS", "LEADER"];
     columns(head, &cells.collect::<Vec<_>>(), Style::of_stdout())

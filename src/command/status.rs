@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, Journal, Origin, View};
-use neli_proto::leadership::{Job, Leader, Leadership, ReadAt, Unknown};
+use neli_proto::leadership::{Job, Leader, Leadership, Unknown};
 use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Election, KnownCandidate, NoRoom, Standby};
+use neli_proto::observer::{Election, KnownCandidate, NoRoom};
 use neli_proto::record::{JobState, Offset};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -16,13 +16,14 @@ use serde_json::{Value, json};
 use crate::cli::parsed_args::{self, ParsedArgs};
 use crate::cli::validate::validate_key;
 use crate::command::facts::{INTERRUPTED, LastRun, are_recorded, last_run, outcome};
+use crate::command::list::Listed;
 use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, FoundElections, Observation, Seen, in_topic, read_at, warn_of_clock};
-use crate::command::wording::{counted, date, groups, leadership_in_table, led_of, named, with_room};
+use crate::command::wording::{counted, date, groups, led_of, named};
 use crate::exit::{ExitStatus, NoAnswer};
-use crate::report::election::{asked_by, sentence, state};
-use crate::report::json::{election, ended, joined, leaders_hello, member, release, runs, standbys};
+use crate::report::election::{asked_by, sentence};
+use crate::report::json::{self, ended, joined, leaders_hello, member, release, runs};
 use crate::text::{self, one_line, span, spoken, timestamp};
 
 mod claimable;
@@ -86,17 +87,18 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
         let mapping = observation.found.mapping.as_ref();
         // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.
         let snapshots = observation.seen().map(|seen| {
-            let leadership = if is_live { seen.read.leadership(at) } else { seen.read.observer().leadership(at) };
-            let standbys = seen.read.observer().standbys(at);
-            let no_room =
-                NoRoom::of(&standbys, || mapping.map_or(1, Mapping::count)).filter(|_| leadership.is_vacant());
-            Snapshot { seen, mapping, last_run: run.as_ref(), at, leadership, standbys, no_room }
+            let (topic, found) = (seen.election.topic.as_str(), seen.read);
+            let current = if is_live { found.leadership(at) } else { found.observer().leadership(at) };
+            let standbys = found.observer().standbys(at);
+            let no_room = NoRoom::of(&standbys, || mapping.map_or(1, Mapping::count)).filter(|_| current.is_vacant());
+            let listed = Listed { at, topic, found, current, standbys, no_room };
+            Snapshot { seen, mapping, last_run: run.as_ref(), listed }
         });
         let shown: Vec<Snapshot<'_>> = snapshots.collect();
         if !is_live {
             // It shows the records up to the end, even if Kafka does not answer any more.
             let text = if look.json {
-                shown.iter().map(|one| one.json(None)).collect()
+                shown.iter().map(|one| text::json(&one.json()) + "\n").collect()
             } else {
                 page(&shown, usize::MAX, false)
             };
@@ -146,7 +148,7 @@ fn live_page(all: &[Snapshot<'_>], observation: &Observation) -> String {
     }
     let line = |(ms, event): &(u64, Box<str>)| wrapped(&one_line(&format!("{} {event}", date(*ms))), style.width());
     let changes: Vec<String> = observation.changes.iter().flat_map(line).collect();
-    let standbys = if let [one] = all { one.standbys.len() } else { 0 };
+    let standbys = if let [one] = all { one.listed.standbys.len() } else { 0 };
     with_changes(output::rows().unwrap_or(usize::MAX), &changes, standbys, |most| page(all, most, true))
 }
 
@@ -163,16 +165,11 @@ fn head(all: &[Snapshot<'_>]) -> Page {
 
 /// One line for each role.
 fn table(all: &[Snapshot<'_>], style: Style) -> String {
-    let cells: Vec<[String; 4]> = all
-        .iter()
-        .map(|snapshot| {
-            let term = snapshot.leadership.leader().map_or_else(|| "-".to_owned(), |leader| leader.term.to_string());
-            let role = one_line(&snapshot.seen.election.label());
-            let state = with_room(leadership_in_table(snapshot.leadership), snapshot.no_room.as_ref());
-            [role, term, snapshot.standbys.len().to_string(), one_line(&state)]
-        })
-        .collect();
-    columns(["ROLE", "TERM", "STANDBYS", "LEADER"], &cells, style)
+    let cells = all.iter().map(|Snapshot { listed, .. }| {
+        let [term, standbys, current] = listed.cells();
+        [one_line(&listed.found.place().role), term, standbys, current]
+    });
+    columns(["ROLE", "TERM", "STANDBYS", "LEADER"], &cells.collect::<Vec<_>>(), style)
 }
 
 /// An election at one moment.
@@ -182,33 +179,28 @@ struct Snapshot<'a> {
     mapping: Option<&'a Mapping>,
     /// `--once`, `--window` or `--schedule`: the last recorded run.
     last_run: Option<&'a LastRun>,
-    at: ReadAt,
-    leadership: Leadership<'a>,
-    standbys: Vec<Standby<'a>>,
-    /// `--max-roles`: there is no leader, and the standbys may lead fewer roles than there are.
-    no_room: Option<NoRoom>,
+    listed: Listed<'a>,
 }
 
 impl Snapshot<'_> {
     /// The exit status, and the tone of the page.
     fn status(&self) -> (ExitStatus, Tone) {
-        if self.leadership.is_led() {
+        if self.listed.current.is_led() {
             (LED, Tone::Good)
-        } else if self.leadership.is_vacant() {
+        } else if self.listed.current.is_vacant() {
             (VACANT, Tone::Bad)
         } else {
             (UNKNOWN, Tone::Unknown)
         }
     }
 
-    /// `--json`: the line; `why` nothing is known, if so.
-    fn json(&self, why: Option<&str>) -> String {
-        let Self { seen, at, leadership, last_run, .. } = *self;
-        let (id, observer) = (seen.election, seen.observer());
-        let why = why.map(str::to_owned).or_else(|| (!leadership.is_led()).then(|| self.sentence()));
+    /// `--json`: the line.
+    fn json(&self) -> Value {
+        let Self { last_run, listed: Listed { at, found, current: leadership, standbys, .. }, .. } = self;
+        let (observer, at, leadership) = (found.observer(), *at, *leadership);
         let in_future = |left| at.wall_ms.saturating_add(millis(left));
         // Those that stand by may have to wait longer than a candidate that starts.
-        let wait = claimable::least_wait(observer, &self.standbys, at);
+        let wait = claimable::least_wait(observer, standbys, at);
         let later = wait.filter(|wait| !wait.is_zero()).map(in_future);
         let (claimable_since, lease_left, released) = match leadership {
             Leadership::Led { left, .. } => (None, left, None),
@@ -233,13 +225,9 @@ impl Snapshot<'_> {
             None
         };
         let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
-        let line = joined([
-            election(at.wall_ms, id),
+        joined([
+            self.listed.head(),
             json!({
-                "topic": id.topic,
-                "partition": id.partition,
-                "state": state(leadership),
-                "why": why,
                 "claimable_since": claimable_since.map(timestamp),
                 "leader": leadership.leader().map(|leader| self.leader_part(leader, lease_left)),
                 "release": released,
@@ -249,14 +237,13 @@ impl Snapshot<'_> {
                 "runs": last_run.map(|run| runs(&run.runs, next_windows.first().copied())),
                 "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
                 "void_claims": observer.void_claims(),
-                "standbys": standbys(observer, at),
+                "standbys": json::standbys(observer, standbys, at),
             }),
-        ]);
-        text::json(&line) + "\n"
+        ])
     }
 
     fn leader_part(&self, leader: &Leader, lease_left: Duration) -> Value {
-        let (observer, at) = (self.seen.observer(), self.at);
+        let (observer, at) = (self.seen.observer(), self.listed.at);
         let resign = leader.resign.as_ref();
         json!({
             "name": leader.name,
@@ -279,27 +266,22 @@ impl Snapshot<'_> {
         })
     }
 
-    /// The leader, or why there is none.
-    fn sentence(&self) -> String {
-        with_room(sentence(self.leadership), self.no_room.as_ref())
-    }
-
     /// The page, with so many standbys at most.
     fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
-        let sentence = self.sentence();
+        let sentence = self.listed.said(sentence);
         let mut page = Page::new(self.status().1, &format!("{}: {sentence}", named(self.seen.election)));
-        let (observer, other_groups, at) = (self.seen.observer(), self.seen.other_groups, self.at);
+        let Listed { at, current, standbys, no_room, .. } = &self.listed;
+        let (observer, other_groups, at, current) = (self.seen.observer(), self.seen.other_groups, *at, *current);
         if !observer.has_read_anything() && !other_groups.is_empty() {
             page.row("groups", &format!("this topic has {}", groups(other_groups)));
         } else {
-            let has_no_room = self.no_room.is_some();
-            claimable::rows(&mut page, (observer, self.leadership), &self.standbys, has_no_room, at);
+            claimable::rows(&mut page, (observer, current), standbys, no_room.is_some(), at);
         }
-        if let Some(leader) = self.leadership.leader() {
+        if let Some(leader) = current.leader() {
             page.row("term", &self.term(leader));
             page.row("job", &self.job(leader));
         }
-        if let Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } = self.leadership {
+        if let Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } = current {
             let (bar, lease) =
                 (if has_bar { style.bar(left, leader.lease) } else { String::new() }, spoken(leader.lease));
             let (left, age) = (span(left), span(age));
@@ -319,9 +301,9 @@ impl Snapshot<'_> {
             page.row("overlap", "the leader is to stop; its job runs on until another has claimed");
         }
         if let Some(run) = self.last_run {
-            let is_left = outcome(&run.fact, self.leadership) == INTERRUPTED;
-            for (at, (label, text)) in run.rows(self.at.wall_ms).into_iter().enumerate() {
-                page.row(label, &if at == 0 && is_left { format!("{text}; its runner is gone") } else { text });
+            let is_left = outcome(&run.fact, current) == INTERRUPTED;
+            for (number, (label, text)) in run.rows(at.wall_ms).into_iter().enumerate() {
+                page.row(label, &if number == 0 && is_left { format!("{text}; its runner is gone") } else { text });
             }
         }
         if let Some(ended) = observer.ended() {
@@ -341,14 +323,14 @@ impl Snapshot<'_> {
 
     fn term(&self, leader: &Leader) -> String {
         let since = leader.claimed_ms.map_or_else(String::new, |claimed_ms| {
-            let for_so_long = self.seen.observer().broker_now(self.at).saturating_sub(claimed_ms);
+            let for_so_long = self.seen.observer().broker_now(self.listed.at).saturating_sub(claimed_ms);
             format!(", since {} ({})", date(claimed_ms), span(Duration::from_millis(for_so_long)))
         });
         format!("{}{since}", leader.term)
     }
 
     fn job(&self, leader: &Leader) -> String {
-        if self.leadership.is_vacant() {
+        if self.listed.current.is_vacant() {
             return "dead, or killed by its guard when the lease ended".to_owned();
         }
         let Some(job) = leader.job else { return "not started yet".to_owned() };
@@ -362,26 +344,27 @@ impl Snapshot<'_> {
             JobState::Stopping if job.pid.is_none() => "ended, not released yet",
             JobState::Running | JobState::Starting | JobState::Stopping => job.state.name(),
         };
-        let by = if self.leadership.is_led() { "" } else { ", by its last heartbeat" };
+        let by = if self.listed.current.is_led() { "" } else { ", by its last heartbeat" };
         format!("{state}{since}{pid}{attempt}{by}")
     }
 
     /// How long the job has been in its state: until now only if its leader is known to lead, otherwise until its last heartbeat.
     fn in_state(&self, job: Job, leader: &Leader) -> Option<Duration> {
-        let age = || self.seen.observer().age(leader.last_record, self.at);
-        let more = if self.leadership.is_led() { age() } else { Duration::ZERO };
+        let age = || self.seen.observer().age(leader.last_record, self.listed.at);
+        let more = if self.listed.current.is_led() { age() } else { Duration::ZERO };
         job.since_ms.map(|since_ms| Duration::from_millis(since_ms).saturating_add(more))
     }
 
     fn candidates(&self, page: &mut Page, most: usize) {
-        let leader = self.seen.observer().leaders_hello().filter(|_| self.leadership.may_lead().is_some());
+        let (observer, Listed { at, current, standbys, .. }) = (self.seen.observer(), &self.listed);
+        let leader = observer.leaders_hello().filter(|_| current.may_lead().is_some());
         if let Some(leader) = leader {
             page.row("leader", &describe(leader).join(", "));
         }
-        if self.standbys.is_empty() {
+        if standbys.is_empty() {
             page.row("standbys", "none");
         }
-        for (at, standby) in self.standbys.iter().enumerate().take(most) {
+        for (number, standby) in standbys.iter().enumerate().take(most) {
             let mut cells = vec![format!("{}, hello {} ago", standby.candidate.shown(), span(standby.age))];
             let differs = describe(standby.candidate).into_iter();
             let leaders = leader.map(describe).unwrap_or_default();
@@ -390,13 +373,13 @@ impl Snapshot<'_> {
                 let (waits, failed) = (spoken(standby.back_off()), counted(standby.failed_runs, "time"));
                 cells.push(format!("failed {failed} in a row: waits {waits} before it claims"));
             }
-            let waits = self.seen.observer().waits(standby, self.at);
+            let waits = observer.waits(standby, *at);
             if waits > Duration::ZERO {
-                cells.push(format!("claims {} at the earliest", claimable::moment(self.at, waits)));
+                cells.push(format!("claims {} at the earliest", claimable::moment(*at, waits)));
             }
-            page.row(if at == 0 { "standbys" } else { "" }, &cells.join(", "));
+            page.row(if number == 0 { "standbys" } else { "" }, &cells.join(", "));
         }
-        match self.standbys.len().saturating_sub(most) {
+        match standbys.len().saturating_sub(most) {
             0 => {}
             more if most == 0 => page.row("standbys", &more.to_string()),
             more => page.row("", &format!("and {more} more")),
@@ -432,8 +415,11 @@ fn describe(candidate: &KnownCandidate) -> Vec<String> {
 fn unread(election: &ElectionId, why: &str) -> String {
     let read = &Election::new(&in_topic(election), Journal::read_from(0, Origin::Beginning), 0, 0);
     let seen = Seen { election, read, other_groups: &BTreeSet::new() };
-    let (at, leadership, standbys) = (read_at(), Leadership::Unknown(Unknown::NoAnswer), Vec::new());
-    Snapshot { seen, mapping: None, last_run: None, at, leadership, standbys, no_room: None }.json(Some(why))
+    let (topic, current) = (election.topic.as_str(), Leadership::Unknown(Unknown::NoAnswer));
+    let listed = Listed { at: read_at(), topic, found: read, current, standbys: Vec::new(), no_room: None };
+    let mut line = Snapshot { seen, mapping: None, last_run: None, listed }.json();
+    line["why"] = why.into();
+    text::json(&line) + "\n"
 }
 
 #[cfg(test)]
@@ -447,9 +433,9 @@ mod tests {
         let heard = HeardBefore::new().with_hello(br#"{"v":1,"kind":"hello","member":"n","seq":0}"#);
         let (seen, at) = (heard.seen(), read_at());
         let observer = seen.read.observer();
-        let (leadership, standbys) = (observer.leadership(at), observer.standbys(at));
-        let shown = Snapshot { seen, mapping: None, last_run: None, at, leadership, standbys, no_room: None };
-        let object: Value = serde_json::from_str(&shown.json(None)).expect("JSON");
+        let (current, standbys) = (observer.leadership(at), observer.standbys(at));
+        let listed = Listed { at, topic: "t", found: seen.read, current, standbys, no_room: None };
+        let object = Snapshot { seen, mapping: None, last_run: None, listed }.json();
         assert_eq!(object["state"], "silent");
         assert!(object["claimable_since"].as_str() > object["ts"].as_str(), "{object}");
     }

@@ -27,8 +27,7 @@ pub(crate) fn election(wall_ms: u64, election: &ElectionId) -> Value {
 }
 
 /// The standbys.
-pub(crate) fn standbys(observer: &Observer, at: ReadAt) -> Vec<Value> {
-    let standbys = observer.standbys(at);
+pub(crate) fn standbys(observer: &Observer, standbys: &[Standby<'_>], at: ReadAt) -> Vec<Value> {
     let part = |standby: &Standby<'_>| {
         candidate(standby.candidate, standby.age, standby.failed_runs, observer.waits(standby, at))
     };

@@ -13,7 +13,7 @@ use neli_proto::time::Time;
 use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, unless_closed};
 use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, say_what_lacks, to_be_told};
-use crate::command::wording::{self, counted, leadership_in_table, led_of};
+use crate::command::wording::{self, counted, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
 use crate::text::{json, one_line, timestamp};
@@ -244,7 +244,7 @@ impl<'a> Watch<'a> {
                 if found.observer().is_dead(at) && !self.list.has_dead {
                     dead += 1;
                 } else {
-                    table.push(Row::of(Listed::of(at, &self.topics, (topic, read), found)));
+                    table.push(Row::of(&Listed::of(at, &self.topics, (topic, read), found)));
                 }
             }
         }
@@ -262,14 +262,9 @@ impl<'a> Watch<'a> {
 }
 
 impl Row {
-    fn of(listed: Listed<'_>) -> Self {
-        let Listed { at, topic, found, .. } = listed;
-        Self {
-            rank: Rank::of(listed),
-            name: one_line(&name(topic, found.place())),
-            standbys: found.observer().standbys(at).len().to_string(),
-            text: one_line(&listed.said(leadership_in_table)),
-        }
+    fn of(listed: &Listed<'_>) -> Self {
+        let [_, standbys, text] = listed.cells();
+        Self { rank: Rank::of(listed), name: one_line(&name(listed.topic, listed.found.place())), standbys, text }
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
             "terms": terms.iter().map(|row| term_part(row, moment)).collect::<Vec<_>>(),
             "changes": changes.collect::<Vec<_>>(),
             "leader_hello": shown.current.leader().and_then(|_| leaders_hello(observer, at)),
-            "candidates": standbys(observer, at),
+            "candidates": standbys(observer, &shown.standbys, at),
         });
         joined([election_part(&shown), part])
     });
@@ -51,7 +51,7 @@ fn page(state: &State, at: ReadAt, elections: &[Value]) -> String {
 }
 
 fn election_part(shown: &Shown<'_>) -> Value {
-    let Shown { listed: Listed { at, current, .. }, notes, run: last } = *shown;
+    let Shown { listed: Listed { at, current, .. }, notes, run: last, .. } = *shown;
     let leader = current.leader();
     // A heartbeat that came after the lease's end extends no lease.
     let left = if let Leadership::Led { left, .. } | Leadership::Overdue { left, .. } = current {

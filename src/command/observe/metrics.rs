@@ -54,7 +54,7 @@ const OF_ELECTIONS: [Metric<OfElection>; 12] = [
         },
     ),
     gauge("neli_election_standbys", "Number of candidates that stand by, by their hellos of the last 75 s.", |shown| {
-        one(number(shown.found.observer().standbys(shown.at).len() as u64))
+        one(number(shown.standbys.len() as u64))
     }),
     gauge("neli_election_lease_seconds", "The leader's lease. Missing without a leader.", |shown| {
         shown.current.may_lead().map_or_else(Vec::new, |leader| one(leader.lease.as_secs_f64()))

@@ -212,7 +212,7 @@ fn row(shown: &Shown<'_>, is_alone: bool) -> String {
         format!("{}{trouble}", html(&shown.said(|current| lasting_sentence(current, at.wall_ms)))),
         leader.and_then(|leader| leader.claimed_ms).map_or_else(none, date),
         leader.filter(|_| shown.current.is_led()).map_or_else(none, left),
-        observer.standbys(at).len().to_string(),
+        shown.standbys.len().to_string(),
         change.map_or_else(none, |(ms, what)| format!("{} <span class=\"dim\">{}</span>", html(what), date(*ms))),
         runs(shown).map_or_else(none, |runs| html(&runs)),
         day(shown),
@@ -279,9 +279,8 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         let _ = writeln!(page, "<p>term {}, lease {}, last heartbeat {age} ago</p>", leader.term, spoken(leader.lease));
     }
     let hello = observer.leaders_hello().map(|hello| (hello, observer.age(hello.received, shown.at)));
-    let standbys = observer.standbys(shown.at);
-    let all: Vec<_> =
-        hello.into_iter().chain(standbys.iter().map(|standby| (standby.candidate, standby.age))).collect();
+    let standbys = shown.standbys.iter().map(|standby| (standby.candidate, standby.age));
+    let all: Vec<_> = hello.into_iter().chain(standbys).collect();
     if !all.is_empty() {
         let differs = differing(&all.iter().map(|(candidate, _)| *candidate).collect::<Vec<_>>());
         page.push_str("<h3>Candidates</h3>\n");

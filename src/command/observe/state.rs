@@ -48,9 +48,9 @@ pub(super) struct Notes {
 }
 
 /// An election as it is shown.
-#[derive(Clone, Copy)]
 pub(super) struct Shown<'a> {
     pub(super) listed: Listed<'a>,
+    pub(super) read: &'a ReadTopic,
     pub(super) notes: Option<&'a Notes>,
     pub(super) run: Option<&'a LastRun>,
 }
@@ -181,7 +181,7 @@ impl State {
         let Place { group, role, .. } = found.place();
         let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into())).map(|(_, run)| run);
         let notes = self.notes.get(&(topic.into(), found.place().clone()));
-        Shown { listed: Listed::of(at, &self.topics, (topic, read), found), notes, run }
+        Shown { listed: Listed::of(at, &self.topics, (topic, read), found), read, notes, run }
     }
 
     /// The topics that can't be read, and why.
@@ -210,7 +210,7 @@ impl Shown<'_> {
     }
 
     pub(super) fn rank(&self) -> Rank {
-        match (Rank::of(self.listed), self.current, self.run) {
+        match (Rank::of(&self.listed), self.current, self.run) {
             (Rank::Done, Leadership::Released { release, .. }, Some(run))
                 if run.has_forgotten(release, self.at.wall_ms) =>
             {

@@ -8,10 +8,10 @@ use core::cmp::Ordering;
 use core::{fmt, mem};
 
 use super::election::Found;
-use super::{Election, GroupHellos, Judged, LastHello, NoRoom, Progress};
+use super::{Election, GroupHellos, Judged, LastHello, NoRoom, Progress, Standby};
 use crate::hello::Hello;
 use crate::journal::Journal;
-use crate::leadership::{Leadership, ReadAt};
+use crate::leadership::ReadAt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::mapping::Mapping;
 use crate::record::{ElectionKey, LogRecord, Offset};
@@ -389,11 +389,10 @@ impl Topic {
         self.elections.values().map(|election| &**election).filter(|election| is_shown(&self.hellos, election))
     }
 
-    /// Why no standby of this election may lead it, if nobody does (`--max-roles`).
-    pub fn no_room(&self, at: ReadAt, found: &Election, current: Leadership<'_>) -> Option<NoRoom> {
-        let standbys = current.is_vacant().then(|| found.observer().standbys(at))?;
-        let all = || self.hellos.get(&found.place().group)?.all_roles(self.most_roles);
-        NoRoom::of(&standbys, || all().map_or(1, |all| all.count()))
+    /// Why none of these standbys of an election of the group may lead it, if nobody does (`--max-roles`).
+    pub fn no_room(&self, group: &str, standbys: &[Standby<'_>]) -> Option<NoRoom> {
+        let all = || self.hellos.get(group)?.all_roles(self.most_roles);
+        NoRoom::of(standbys, || all().map_or(1, |all| all.count()))
     }
 
     /// The other groups whose records were read, if only one is.
