@@ -5,29 +5,29 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::cli::options::{self, ELECTION, OF_ELECTION, Opt, Words, options, wrapped};
 
-/// Makes the definition of the subcommand with this name.
-type Define = fn(&'static str) -> Command;
+/// Makes the definition of the subcommand with this name, which is about this.
+type Define = fn(&'static str, &'static str) -> Command;
 
-/// Each subcommand with its name, in the order of the help.
-const ALL: [(&str, Define); 13] = [
-    ("status", status),
-    ("list", list),
-    ("watch", watch),
-    ("history", history),
-    ("observe", observe),
-    ("resign", resign),
-    ("end", end),
-    ("forget", forget),
-    ("assert", assert),
-    ("doctor", doctor),
-    ("broker", broker),
-    ("completions", completions),
-    ("man", man),
+/// Each subcommand with its name, and what it is about, in the order of the help.
+const ALL: [(&str, &str, Define); 13] = [
+    ("status", "Show who leads an election, or why nobody does", status),
+    ("list", "List the elections of a topic, or of all topics named *.neli", list),
+    ("watch", "Show an election live, or print a line for each change", watch),
+    ("history", "List the terms that the topic keeps, and why each ended", history),
+    ("observe", "Serve all elections of a cluster on one page, with metrics", observe),
+    ("resign", "Ask the leader to stand down, and wait for the next leader", resign),
+    ("end", "End an election: every candidate stops its job and exits with 0", end),
+    ("forget", "Make a key of --once, or the newest window, run again", forget),
+    ("assert", "Exit with 0 if the job may still act: neli-run assert && pay", assert),
+    ("doctor", "Report problems of this machine and of Kafka, and their fixes", doctor),
+    ("broker", "Run the broker of --embedded in the foreground", broker),
+    ("completions", "Print the completions of a shell", completions),
+    ("man", "Print a page of the manual: neli-run man | man -l -", man),
 ];
 
 /// All subcommands.
 pub(super) fn all() -> [Command; 13] {
-    ALL.map(|(name, define)| define(name))
+    ALL.map(|(name, about, define)| define(name, about))
 }
 
 /// A subcommand about one election, whose group is required.
@@ -35,8 +35,7 @@ fn looks_at_one(name: &'static str, about: &'static str, more: &'static str, exi
     looks(name, about, more, exit).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
 }
 
-fn status(name: &'static str) -> Command {
-    let about = "Show who leads an election, or why nobody does";
+fn status(name: &'static str, about: &'static str) -> Command {
     looks_at_one(name, about, STATUS, STATUS_EXIT)
         .arg(role(SHOWN))
         .arg(value("once", "KEY", "Only show whether this key is done"))
@@ -51,8 +50,7 @@ const STATUS: &str = "Also shows which candidates stand by, the last run of --on
 const STATUS_EXIT: &str = "0 a candidate leads; 3 nobody leads; 4 this can't be determined, also if the leader has missed three heartbeats. With several \
     roles the highest of theirs. With --once: 0 the key is done; 3 it is not; 4 this can't be determined.";
 
-fn list(name: &'static str) -> Command {
-    let about = "List the elections of a topic, or of all topics named *.neli";
+fn list(name: &'static str, about: &'static str) -> Command {
     looks(name, about, LIST, LIST_EXIT)
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
         .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
@@ -74,8 +72,7 @@ const LIST: &str = "An election is listed if it has a record among the last 100,
 const LIST_EXIT: &str =
     "0; 3 no election has that --group; 4 Kafka does not answer in time, or not all topics could be read.";
 
-fn history(name: &'static str) -> Command {
-    let about = "List the terms that the topic keeps, and why each ended";
+fn history(name: &'static str, about: &'static str) -> Command {
     looks_at_one(name, about, HISTORY, HISTORY_EXIT)
         .arg(role(SHOWN))
         .arg(value("since", "DURATION", "Only terms led since then or whose gap lasts: 7d, 2h"))
@@ -94,8 +91,7 @@ const HISTORY: &str = "GAP is the time without a leader before the next claim. I
 const HISTORY_EXIT: &str = "0; 1 with --check, if by the journal two jobs may have run at once; 3 the topic keeps no record of the \
     election; 4 Kafka does not answer in time.";
 
-fn observe(name: &'static str) -> Command {
-    let about = "Serve all elections of a cluster on one page, with metrics";
+fn observe(name: &'static str, about: &'static str) -> Command {
     let listen = Opt::find("listen").map(Opt::arg);
     told(name, about, OBSERVE, "0 after TERM or INT; 86 the address can't be used now; 125 Kafka refuses.")
         .override_usage("neli-run observe --listen <ADDRESS> [OPTIONS]")
@@ -110,8 +106,7 @@ const OBSERVE: &str = "Serves a page of all elections, trouble first, one of eac
     enough, and on <topic>.once for recorded runs. Topics that are made, made anew or deleted, and a Kafka that is \
     away, need no restart.";
 
-fn resign(name: &'static str) -> Command {
-    let about = "Ask the leader to stand down, and wait for the next leader";
+fn resign(name: &'static str, about: &'static str) -> Command {
     looks_at_one(name, about, RESIGN, RESIGN_EXIT)
         .arg(role(NEEDED))
         .arg(flag("all-roles", "Ask the leaders of all roles, one after the other"))
@@ -133,8 +128,7 @@ const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) 
 const RESIGN_EXIT: &str = "0 another candidate leads (the same again if no other has claimed), or the one of --to; 1 not in time, but it may still happen, or another than that of --to leads; 2 no \
     candidate stands by, answers or has room (--max-roles), or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
 
-fn end(name: &'static str) -> Command {
-    let about = "End an election: every candidate stops its job and exits with 0";
+fn end(name: &'static str, about: &'static str) -> Command {
     looks_at_one(name, about, END, END_EXIT)
         .arg(role(NEEDED))
         .arg(flag("all-roles", "End the elections of all roles"))
@@ -151,8 +145,7 @@ const END: &str = "A program with the library gets Error::Ended. A candidate tha
 const END_EXIT: &str = "0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no candidate leads or \
     stands by, and nothing was written. With --all-roles the highest of theirs.";
 
-fn forget(name: &'static str) -> Command {
-    let about = "Make a key of --once, or the newest window, run again";
+fn forget(name: &'static str, about: &'static str) -> Command {
     looks(name, about, FORGET, FORGET_EXIT)
         .arg(role(NEEDED))
         .arg(value("once", "KEY", "The key to forget"))
@@ -170,8 +163,7 @@ const FORGET: &str = "The records of earlier runs, done or failed, no longer cou
 const FORGET_EXIT: &str = "0 it is recorded in the topic <topic>.once; 1 Kafka has not said that it took the record, or you have not confirmed it; 2 the \
     key runs now; 3 nothing is recorded that keeps the key from running; 4 this can't be determined.";
 
-fn assert(name: &'static str) -> Command {
-    let about = "Exit with 0 if the job may still act: neli-run assert && pay";
+fn assert(name: &'static str, about: &'static str) -> Command {
     looks(name, about, ASSERT, ASSERT_EXIT)
         .arg(role(NEEDED))
         .arg(value("epoch", "TERM", "The term, outside a job [default: NELI_EPOCH]"))
@@ -231,8 +223,7 @@ const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or w
 const WATCH_EXIT: &str =
     "0; 4 Kafka does not answer in time at the start; 125 also if the topic is deleted or made anew meanwhile.";
 
-fn watch(name: &'static str) -> Command {
-    let about = "Show an election live, or print a line for each change";
+fn watch(name: &'static str, about: &'static str) -> Command {
     let from = value("from", "WHERE", "start, end, an offset or an age (1h) [default: end]");
     looks_at_one(name, about, WATCH, WATCH_EXIT)
         .arg(role(SHOWN))
@@ -243,16 +234,16 @@ fn watch(name: &'static str) -> Command {
         .arg(value("timeout", "DURATION", "Limit for Kafka's first answers [default: 30s]"))
 }
 
-fn broker(name: &'static str) -> Command {
-    Command::new(name).about("Run the broker of --embedded in the foreground").arg(value(
+fn broker(name: &'static str, about: &'static str) -> Command {
+    Command::new(name).about(about).arg(value(
         "idle-timeout",
         "DURATION",
         "Exit when unused for this long [default: none]",
     ))
 }
 
-fn completions(name: &'static str) -> Command {
-    Command::new(name).about("Print the completions of a shell").arg(
+fn completions(name: &'static str, about: &'static str) -> Command {
+    Command::new(name).about(about).arg(
         Arg::new("SHELL")
             .required(true)
             .value_parser(Words(vec!["bash", "fish", "zsh"]))
@@ -261,10 +252,10 @@ fn completions(name: &'static str) -> Command {
     )
 }
 
-fn man(name: &'static str) -> Command {
-    Command::new(name).about("Print a page of the manual: neli-run man | man -l -").arg(
+fn man(name: &'static str, about: &'static str) -> Command {
+    Command::new(name).about(about).arg(
         Arg::new("SUBCOMMAND")
-            .value_parser(Words(ALL.iter().map(|(name, _)| *name).collect()))
+            .value_parser(Words(ALL.iter().map(|(name, ..)| *name).collect()))
             .hide_possible_values(true)
             .help("The subcommand [default: the page of neli-run itself]"),
     )
@@ -283,8 +274,7 @@ fn election() -> impl Iterator<Item = Arg> {
 }
 
 /// Its help shows only those of a candidate's options that concern the election.
-fn doctor(name: &'static str) -> Command {
-    let about = "Report problems of this machine and of Kafka, and their fixes";
+fn doctor(name: &'static str, about: &'static str) -> Command {
     told(name, about, DOCTOR, "0 no check fails; 1 a check fails.")
         .override_usage("neli-run doctor [OPTIONS] [-- <COMMAND> [ARG]...]")
         .args(options().map(candidates))
