@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use neli_kafka::clock;
-use neli_proto::leadership::Leadership;
 use neli_proto::record::Offset;
 use neli_proto::time::millis;
 use serde_json::json;
@@ -162,21 +161,12 @@ fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
     let observation = reading::run(see(look, Some("--role says of which the term is")))?;
     let seen = observation.first()?;
     let current = seen.observer().leadership(read_at());
-    let (leads, why) = match current {
-        Leadership::Led { leader, left, .. } | Leadership::Overdue { leader, left, .. }
-            if leader.term == assert.term =>
-        {
-            return Ok(Answer::left(assert, JOURNAL, left));
-        }
-        Leadership::Led { leader, .. } | Leadership::Overdue { leader, .. } => {
-            (Some(false), format!("{} leads, term {}", leader.shown(), leader.term))
-        }
-        Leadership::Unknown(_) => (None, sentence(current)),
-        Leadership::Forgotten | Leadership::NeverLed | Leadership::Released { .. } | Leadership::Silent { .. } => {
-            (Some(false), seen.no_record().unwrap_or_else(|| sentence(current)))
-        }
+    let why = match current.lease() {
+        Some((leader, left)) if leader.term == assert.term => return Ok(Answer::left(assert, JOURNAL, left)),
+        Some((leader, _)) => format!("{} leads, term {}", leader.shown(), leader.term),
+        None => seen.no_record().filter(|_| current.is_vacant()).unwrap_or_else(|| sentence(current)),
     };
-    Ok(Answer { by: JOURNAL, left: None, leads, why: Some(why) })
+    Ok(Answer { by: JOURNAL, left: None, leads: (!current.is_unknown()).then_some(false), why: Some(why) })
 }
 
 #[cfg(test)]

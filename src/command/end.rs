@@ -38,8 +38,9 @@ async fn ending(end: &Ask) -> Result<Vec<Answer>> {
     let only_one = (!all_roles).then_some("--role says which is to be ended, and --all-roles ends them all");
     // It is read even with `--force`: if the topic does not exist, there is nothing to end.
     let mut observation = see(look, only_one).await?;
-    let lacks_candidate =
-        |observation: &Observation| observation.seen().any(|seen| seen.no_record().is_none() && is_nobody_there(seen));
+    let lacks_candidate = |observation: &Observation| {
+        observation.seen().any(|seen| seen.no_record().is_none() && nobody_to_end(seen).is_some())
+    };
     if !force && lacks_candidate(&observation) {
         let is_heard = |observation: &Observation, _| Ok(!lacks_candidate(observation));
         ask_candidates(&look.access, &mut observation, look.timeout.min(HEARD_WITHIN), is_heard).await?;
@@ -83,16 +84,12 @@ fn not_ended(election: &ElectionId, outcome: Outcome, why: &str) -> Answer {
     Answer::new(election, outcome, format!("{} was not ended: {why}", named(election)))
 }
 
-/// Whether nobody leads or stands by, so that an end would have no effect.
-fn is_nobody_there(seen: Seen<'_>) -> bool {
-    let at = read_at();
-    seen.leadership(at).is_vacant() && seen.observer().standbys(at).is_empty()
-}
-
-/// Why an end would have no effect, if so.
+/// Why an end would have no effect, if nobody leads or stands by.
 fn nobody_to_end(seen: Seen<'_>) -> Option<String> {
-    is_nobody_there(seen).then(|| {
-        let current = seen.leadership(read_at());
+    let at = read_at();
+    let current = seen.leadership(at);
+    let is_nobody_there = current.is_vacant() && seen.observer().standbys(at).is_empty();
+    is_nobody_there.then(|| {
         let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", sentence(current)));
         format!("{why}; --force writes the request anyway")
     })

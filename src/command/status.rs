@@ -202,21 +202,20 @@ impl Snapshot<'_> {
         // Those that stand by may have to wait longer than a candidate that starts.
         let wait = claimable::least_wait(observer, standbys, at);
         let later = wait.filter(|wait| !wait.is_zero()).map(in_future);
-        let (claimable_since, lease_left, released) = match leadership {
-            Leadership::Led { left, .. } => (None, left, None),
-            Leadership::Overdue { left, claimable_in, .. } => (Some(in_future(claimable_in)), left, None),
+        let (claimable_since, released) = match leadership {
+            Leadership::Overdue { claimable_in, .. } => (Some(in_future(claimable_in)), None),
             Leadership::Silent { claimable_since, claimable_in, .. } => {
                 let since = in_future(claimable_in).saturating_sub(millis(claimable_since));
-                (later.max(Some(since)), Duration::ZERO, None)
+                (later.max(Some(since)), None)
             }
             Leadership::Released { release: of, .. } => {
                 let earlier_job = observer.earlier_job(at).map(|(_, left)| in_future(left));
                 let since = earlier_job.unwrap_or_else(|| of.received.at_ms(at));
-                (later.max(Some(since)), Duration::ZERO, Some(release(of, at)))
+                (later.max(Some(since)), Some(release(of, at)))
             }
             // In a topic that was made again those that stand by wait.
-            Leadership::NeverLed => (later, Duration::ZERO, None),
-            Leadership::Forgotten | Leadership::Unknown(_) => (None, Duration::ZERO, None),
+            Leadership::NeverLed => (later, None),
+            Leadership::Forgotten | Leadership::Led { .. } | Leadership::Unknown(_) => (None, None),
         };
         let journal = observer.journal();
         let earlier_job = if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
@@ -229,7 +228,7 @@ impl Snapshot<'_> {
             self.listed.head(),
             json!({
                 "claimable_since": claimable_since.map(timestamp),
-                "leader": leadership.leader().map(|leader| self.leader_part(leader, lease_left)),
+                "leader": leadership.leader().map(|leader| self.leader_part(leader)),
                 "release": released,
                 "ended": observer.ended().map(|of| ended(of, at)),
                 "earlier_job": earlier_job,
@@ -242,16 +241,16 @@ impl Snapshot<'_> {
         ])
     }
 
-    fn leader_part(&self, leader: &Leader, lease_left: Duration) -> Value {
+    fn leader_part(&self, leader: &Leader) -> Value {
         let (observer, at) = (self.seen.observer(), self.listed.at);
-        let resign = leader.resign.as_ref();
+        let (resign, lease) = (leader.resign.as_ref(), self.listed.current.lease());
         json!({
             "name": leader.name,
             "member": member(leader.member.as_ref()),
             "term": leader.term,
             "since": leader.claimed_ms.map(timestamp),
             "lease_ms": millis(leader.lease),
-            "lease_left_ms": millis(lease_left),
+            "lease_left_ms": lease.map_or(0, |(_, left)| millis(left)),
             "heartbeat_age_ms": millis(observer.age(leader.last_record, at)),
             "age_by": if leader.last_record.is_aged_by_timestamp() { "timestamp" } else { "receipt" },
             "job": leader.job.map(|job| json!({

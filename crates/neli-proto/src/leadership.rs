@@ -267,9 +267,18 @@ impl<'a> Leadership<'a> {
         }
     }
 
+    /// The leader whose lease may still run, and what is left of that.
+    pub const fn lease(self) -> Option<(&'a Leader, Duration)> {
+        if let Self::Led { leader, left, .. } | Self::Overdue { leader, left, .. } = self {
+            Some((leader, left))
+        } else {
+            None
+        }
+    }
+
     /// The leader, if its lease may still run.
     pub fn may_lead(self) -> Option<&'a Leader> {
-        self.leader().filter(|_| !self.is_vacant())
+        self.lease().map(|(leader, _)| leader)
     }
 
     /// Whether it is known that there is a leader, which has missed no three heartbeats.

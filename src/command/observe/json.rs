@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::leadership::{Leadership, ReadAt};
+use neli_proto::leadership::ReadAt;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
@@ -54,11 +54,7 @@ fn election_part(shown: &Shown<'_>) -> Value {
     let Shown { listed: Listed { at, current, .. }, notes, run: last, .. } = *shown;
     let leader = current.leader();
     // A heartbeat that came after the lease's end extends no lease.
-    let left = if let Leadership::Led { left, .. } | Leadership::Overdue { left, .. } = current {
-        left
-    } else {
-        Duration::ZERO
-    };
+    let left = current.lease().map_or(Duration::ZERO, |(_, left)| left);
     let part = json!({
         "trouble": shown.trouble(),
         "known_since": shown.known_since_ms().map(timestamp),
