@@ -11,40 +11,37 @@ use crate::text::{one_line, reason};
 /// The exit status of `neli-run`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ExitStatus {
-    /// The answer of a subcommand; its section of the manual explains the number.
+    /// This number: the answer of a subcommand, which its section of the manual explains, or one of those below.
     Answer(u8),
-    /// COMMAND exists but can't be run.
-    CannotRun,
     /// How a candidate has ended. Also: wrong options or configuration, as when Kafka refuses.
     Ending(Ending),
-    /// COMMAND was not found.
-    NotFound,
-    /// `assert`: the term is not led, or not for long enough.
-    NotLeader,
-    /// A subcommand succeeded.
-    Success,
-    /// This machine lacked something that it may have soon.
-    Unavailable,
 }
 
 impl ExitStatus {
+    /// A subcommand succeeded.
+    pub const SUCCESS: Self = Self::Answer(0);
+    /// `assert`: the term is not led, or not for long enough.
+    pub(crate) const NOT_LEADER: Self = Self::Answer(83);
+    /// This machine lacked something that it may have soon.
+    pub const UNAVAILABLE: Self = Self::Answer(86);
+    /// COMMAND exists but can't be run.
+    pub const CANNOT_RUN: Self = Self::Answer(126);
+    /// COMMAND was not found.
+    pub const NOT_FOUND: Self = Self::Answer(127);
+
     /// The number that the parent process sees.
     pub fn code(self) -> u8 {
         match self {
-            Self::Success | Self::Ending(Ending::Ended) => 0,
+            Self::Ending(Ending::Ended) => 0,
             Self::Answer(status) | Self::Ending(Ending::Skipped(status)) => status,
             Self::Ending(Ending::Job(status)) => status.code(),
             Self::Ending(Ending::WaitedEnough) => 75,
             Self::Ending(Ending::Lost(Lost::Stopped)) => 80,
             Self::Ending(Ending::Lost(Lost::Killed)) => 81,
             Self::Ending(Ending::Lost(Lost::Fenced)) => 82,
-            Self::NotLeader => 83,
             Self::Ending(Ending::RestartLimit) => 84,
             Self::Ending(Ending::Stuck) => 85,
-            Self::Unavailable => 86,
             Self::Ending(Ending::Refused) => 125,
-            Self::CannotRun => 126,
-            Self::NotFound => 127,
             Self::Ending(Ending::StoppedBy(signal)) => 128_u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX)),
         }
     }
@@ -131,7 +128,7 @@ pub fn status_of(error: &anyhow::Error) -> ExitStatus {
     match error.downcast_ref() {
         Some(WithStatus { status, .. }) => *status,
         None if error.is::<NoAnswer>() => ExitStatus::Answer(4),
-        None if error.chain().any(|link| link.downcast_ref().is_some_and(is_shortage)) => ExitStatus::Unavailable,
+        None if error.chain().any(|link| link.downcast_ref().is_some_and(is_shortage)) => ExitStatus::UNAVAILABLE,
         None => ExitStatus::Ending(Ending::Refused),
     }
 }
@@ -174,8 +171,8 @@ mod tests {
             ("the log: --log-file /x: no such file or directory".into(), ExitStatus::Ending(Ending::Refused))
         );
         let error = anyhow::Error::from(io::Error::from_raw_os_error(libc::EAGAIN)).context("24 threads can't be made");
-        assert_eq!(status_of(&error), ExitStatus::Unavailable);
-        let error = with_status(ExitStatus::NotFound, "job: not found").context("COMMAND");
-        assert_eq!((line_of(&error), status_of(&error)), ("COMMAND: job: not found".into(), ExitStatus::NotFound));
+        assert_eq!(status_of(&error), ExitStatus::UNAVAILABLE);
+        let error = with_status(ExitStatus::NOT_FOUND, "job: not found").context("COMMAND");
+        assert_eq!((line_of(&error), status_of(&error)), ("COMMAND: job: not found".into(), ExitStatus::NOT_FOUND));
     }
 }

@@ -86,7 +86,7 @@ async fn deliver(mut queue: Deliverer) -> Result<ExitStatus> {
         } else {
             match queue.finish().context("the queue of releases can't be given up")? {
                 Some(still_ours) => queue = still_ours,
-                None => return releaser.error.map_or(Ok(ExitStatus::Success), Err),
+                None => return releaser.error.map_or(Ok(ExitStatus::SUCCESS), Err),
             }
         }
     }

@@ -69,8 +69,8 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         or_no_answer(by_journal(assert, &look()?), no_answer)?
     };
     let status = match leads {
-        Some(true) => ExitStatus::Success,
-        Some(false) => ExitStatus::NotLeader,
+        Some(true) => ExitStatus::SUCCESS,
+        Some(false) => ExitStatus::NOT_LEADER,
         None => ExitStatus::Answer(4),
     };
     if is_json {

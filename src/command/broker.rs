@@ -66,7 +66,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         bail!("{left}");
     }
     reading::run(LocalSet::new().run_until(run(&directory, idle_timeout)))?;
-    Ok(ExitStatus::Success)
+    Ok(ExitStatus::SUCCESS)
 }
 
 /// A system call has failed, or librdkafka has refused.

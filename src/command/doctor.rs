@@ -66,7 +66,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     }
     let text = if is_json { findings.json(read_at(), group) } else { findings.text(Style::of_stdout()) + &summary };
     output::print(&text)?;
-    Ok(if have_failure { FAILS } else { ExitStatus::Success })
+    Ok(if have_failure { FAILS } else { ExitStatus::SUCCESS })
 }
 
 /// The commands that create the topics of this election.

@@ -66,7 +66,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         }
     };
     output::print(&text)?;
-    Ok(if shown.iter().any(Shown::is_violated) { VIOLATED } else { ExitStatus::Success })
+    Ok(if shown.iter().any(Shown::is_violated) { VIOLATED } else { ExitStatus::SUCCESS })
 }
 
 /// The time by the broker's clock.

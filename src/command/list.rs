@@ -67,7 +67,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         output::print(&(table + &hidden(dead.len())))?;
     }
     if unread.is_empty() {
-        return Ok(ExitStatus::Success);
+        return Ok(ExitStatus::SUCCESS);
     }
     Err(with_status(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
 }

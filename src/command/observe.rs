@@ -62,7 +62,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("signals can't be handled")?;
     let waits = move || {
         if signals.forever().next().is_some() {
-            system::exit_at_once(ExitStatus::Success.code());
+            system::exit_at_once(ExitStatus::SUCCESS.code());
         }
     };
     thread::Builder::new().name("signals".to_owned()).spawn(waits).context("no thread for signals")?;

@@ -185,7 +185,7 @@ fn frame(page: &str, rows: Option<usize>) -> String {
 ///
 /// stdout can't be written (a full disk), as with coreutils. A reader that has closed the pipe is no error.
 pub fn written(written: io::Result<()>) -> Result<ExitStatus> {
-    checked(written.and_then(|()| io::stdout().flush())).map(|()| ExitStatus::Success).or_else(unless_closed)
+    checked(written.and_then(|()| io::stdout().flush())).map(|()| ExitStatus::SUCCESS).or_else(unless_closed)
 }
 
 /// Prints a line on stderr. If stderr is closed, it is lost.
@@ -219,7 +219,7 @@ pub(super) fn checked(written: io::Result<()>) -> Result<()> {
 pub(super) fn unless_closed(error: anyhow::Error) -> Result<ExitStatus> {
     // It needs no more output.
     let is_closed = error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe);
-    if is_closed { Ok(ExitStatus::Success) } else { Err(error) }
+    if is_closed { Ok(ExitStatus::SUCCESS) } else { Err(error) }
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ mod claimable;
 mod key;
 
 /// There is a leader.
-const LED: ExitStatus = ExitStatus::Success;
+const LED: ExitStatus = ExitStatus::SUCCESS;
 /// There is no leader.
 const VACANT: ExitStatus = ExitStatus::Answer(3);
 /// The leader is unknown.

@@ -43,7 +43,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     }
     let show = Show { from, until_end, has_hellos, accounts: Vec::new(), is_live: false };
     match reading::run(show.run(look)) {
-        Ok(()) => Ok(ExitStatus::Success),
+        Ok(()) => Ok(ExitStatus::SUCCESS),
         Err(error) if error.is::<NoAnswer>() => Err(error.context("can't tell who leads")),
         Err(refusal) => unless_closed(refusal),
     }

@@ -61,7 +61,7 @@ pub(crate) fn bind(listen: &Listen) -> Result<TcpListener> {
         let host = if host.is_empty() { "::" } else { host };
         // After a power failure the server of names may come up later than this machine.
         let addresses =
-            (host, *port).to_socket_addrs().map_err(|error| with_status(ExitStatus::Unavailable, reason(&error)))?;
+            (host, *port).to_socket_addrs().map_err(|error| with_status(ExitStatus::UNAVAILABLE, reason(&error)))?;
         // Without IPv6, all IPv4 addresses are used.
         let is_without = |error: &io::Error| {
             error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(libc::EAFNOSUPPORT)

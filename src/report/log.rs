@@ -394,7 +394,7 @@ fn not_opened(log: &Log, error: io::Error) -> anyhow::Error {
     let cause = match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENXIO) => anyhow!("it is a named pipe that nobody reads, or a socket"),
         // A disk that is full for now is no reason to be out of the election for good.
-        Some(Errno::ENOSPC | Errno::EDQUOT) => with_status(ExitStatus::Unavailable, reason(&error)),
+        Some(Errno::ENOSPC | Errno::EDQUOT) => with_status(ExitStatus::UNAVAILABLE, reason(&error)),
         _ => error.into(),
     };
     cause.context(format!("{}: can't be opened", log.file_shown))

@@ -151,7 +151,7 @@ pub(super) fn find_command(command: &[OsString], path: Option<&OsStr>) -> Result
         bail!("COMMAND is required; it comes after --, as in: neli-run --group .. -- COMMAND");
     };
     find(program, path).map_err(|refusal| match program.to_str().and_then(hint) {
-        Some(hint) if status_of(&refusal) == ExitStatus::NotFound => not_found(hint),
+        Some(hint) if status_of(&refusal) == ExitStatus::NOT_FOUND => not_found(hint),
         _ => refusal,
     })
 }
@@ -186,7 +186,7 @@ fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf> {
         // execvp continues after a file that can't be run, and fails for it only if it finds no other.
         match examine(&file, &shown) {
             Ok(()) => return Ok(file),
-            Err(_) if nearest.as_ref().is_some_and(|known| status_of(known) == ExitStatus::CannotRun) => {}
+            Err(_) if nearest.as_ref().is_some_and(|known| status_of(known) == ExitStatus::CANNOT_RUN) => {}
             Err(refusal) => nearest = refusal.or(nearest),
         }
     }
@@ -195,7 +195,7 @@ fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf> {
 }
 
 fn not_found(line: String) -> anyhow::Error {
-    with_status(ExitStatus::NotFound, line)
+    with_status(ExitStatus::NOT_FOUND, line)
 }
 
 /// Whether the file can be run.
@@ -204,7 +204,7 @@ fn not_found(line: String) -> anyhow::Error {
 ///
 /// Why not; `None` if there is no such file.
 fn examine(file: &Path, program: &str) -> Result<(), Option<anyhow::Error>> {
-    let refused = |why: &str| Err(Some(with_status(ExitStatus::CannotRun, format!("{program}: can't be run: {why}"))));
+    let refused = |why: &str| Err(Some(with_status(ExitStatus::CANNOT_RUN, format!("{program}: can't be run: {why}"))));
     match std::fs::metadata(file) {
         Ok(metadata) if metadata.is_dir() => return refused("it is a directory"),
         Ok(metadata) if !metadata.is_file() => return refused("it is no regular file"),
