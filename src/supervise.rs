@@ -141,7 +141,7 @@ impl MainLoop {
             shell: ShellState::new(has_terminal),
             notifier,
             publisher: None,
-            settling: Settling::Starting,
+            settling: Settling::default(),
             logger,
             stderr,
             reserve: Reserve::of(OF_GUARD),
@@ -248,8 +248,7 @@ impl MainLoop {
         let service = self.notifier.poll_timeout();
         let publisher = self.publisher.as_ref().map(Publisher::poll_timeout);
         let guards = self.guard_starts.poll_timeout();
-        let settling = self.settling.poll_timeout();
-        [nodes, guards, settling, service, publisher].into_iter().flatten().min()
+        [nodes, guards, self.settling.until, service, publisher].into_iter().flatten().min()
     }
 
     fn handle_timeouts(&mut self) {

@@ -16,7 +16,7 @@ use crate::command::reading::{self, FoundElections, Observation, Reading, Seen, 
 use crate::command::wording::{counted, date, named, no_record};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::how_released;
-use crate::report::json::{self, election, joined, member};
+use crate::report::json::{self, election, joined};
 use crate::text::{self, one_line, span, spoken, timestamp};
 
 mod svg;
@@ -328,7 +328,7 @@ pub(super) fn term_part(row: &Row<'_>, at: ReadAt) -> Value {
         json!({
             "term": row.past.term,
             "name": row.past.leader.name,
-            "member": member(row.past.leader.member.as_ref()),
+            "member": row.past.leader.member,
             "from": row.past.from_ms.map(timestamp),
             "to": row.to_ms.map(timestamp),
             "led_ms": row.led_for(at.wall_ms).map(millis),

@@ -147,6 +147,15 @@ pub(super) fn hanging(begin: &str, indent: usize, text: &str, width: usize) -> S
     lines
 }
 
+/// The text, or as much of it as fits this width.
+pub(super) fn fitted(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(width.saturating_sub(2)).collect();
+    if width < 2 { kept } else { kept + ".." }
+}
+
 /// Shows a page, which replaces the previous one on the terminal.
 ///
 /// # Errors

@@ -23,7 +23,7 @@ use crate::command::reading::{self, FoundElections, Observation, Seen, in_topic,
 use crate::command::wording::{counted, date, groups, led_of, named};
 use crate::exit::{ExitStatus, NoAnswer};
 use crate::report::election::{asked_by, sentence};
-use crate::report::json::{self, ended, joined, leaders_hello, member, release, runs};
+use crate::report::json::{self, ended, joined, leaders_hello, release, runs};
 use crate::text::{self, one_line, span, spoken, timestamp};
 
 mod claimable;
@@ -246,7 +246,7 @@ impl Snapshot<'_> {
         let (resign, lease) = (leader.resign.as_ref(), self.listed.current.lease());
         json!({
             "name": leader.name,
-            "member": member(leader.member.as_ref()),
+            "member": leader.member,
             "term": leader.term,
             "since": leader.claimed_ms.map(timestamp),
             "lease_ms": millis(leader.lease),

@@ -70,7 +70,7 @@ fn leader_part(role: &RoleSnapshot, leader: &Leader, moment: ReadAt) -> Value {
     };
     json!({
         "name": leader.name,
-        "member": json::member(leader.member.as_ref()),
+        "member": leader.member,
         "is_self": leader.is_self,
         "term": leader.term,
         "since": timestamp(past(moment, leader.since)),

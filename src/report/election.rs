@@ -18,12 +18,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The sentence as of now: with ages.
 pub(crate) fn sentence(leadership: Leadership<'_>) -> String {
-    said(leadership, None)
-}
-
-/// The sentence with times of the day, which stays right while nothing changes.
-pub(crate) fn lasting_sentence(leadership: Leadership<'_>, wall_ms: u64) -> String {
-    said(leadership, Some(wall_ms))
+    sentence_at(leadership, None)
 }
 
 /// The state as one word; docs/json.md lists the words.
@@ -38,7 +33,8 @@ pub(crate) const fn state(leadership: Leadership<'_>) -> &'static str {
     }
 }
 
-fn said(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
+/// The sentence; as of a time by the wall clock with times of the day, so that it stays right while nothing changes.
+pub(crate) fn sentence_at(leadership: Leadership<'_>, wall_ms: Option<u64>) -> String {
     let past = |age: Duration| {
         let ms = wall_ms?.saturating_sub(millis(age));
         Some(if age < DAY { time_of_day(ms) } else { date(ms) })
@@ -223,7 +219,7 @@ pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) 
             | Leadership::Silent { .. }
             | Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. }) = current
             {
-                return format!("standing by: {}", lasting_sentence(current, wall_ms));
+                return format!("standing by: {}", sentence_at(current, Some(wall_ms)));
             }
             let StandbyReason { leader, term, why } = standby.clone().unwrap_or_default();
             standing_by(leader.as_deref().map(|leader| (leader, "leads")), term, why.and_then(waiting), None)

@@ -7,7 +7,6 @@ use neli_kafka::ElectionId;
 use neli_proto::fact::{Fact, Runs};
 use neli_proto::leadership::{Ended, HowReleased, ReadAt, Release};
 use neli_proto::observer::{KnownCandidate, Observer, Standby};
-use neli_proto::record::MemberId;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
@@ -57,10 +56,6 @@ fn candidate(candidate: &KnownCandidate, age: Duration, failed_runs: u32, waits:
         "failed_runs": failed_runs,
         "waits_ms": millis(waits),
     })
-}
-
-pub(crate) fn member(member: Option<&MemberId>) -> Option<&str> {
-    member.map(MemberId::as_str)
 }
 
 /// Whether Kafka answers; if not, since when, in milliseconds since 1970, and why.

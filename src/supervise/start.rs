@@ -259,36 +259,25 @@ impl AtStart {
 const SETTLES_WITHIN: Duration = Duration::from_secs(1);
 
 /// The progress of the start.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Settling {
-    /// No role stands by or leads yet.
-    Starting,
-    /// A role stands by or leads; the start is over at this time.
-    Until(Time),
-    /// The start is over.
-    Settled,
+#[derive(Debug, Default)]
+pub(super) struct Settling {
+    /// When the start is over, while a role stands by or leads, and it is not.
+    pub(super) until: Option<Time>,
+    is_over: bool,
 }
 
 impl Settling {
     /// Notes that a role has read its journal.
     pub(super) fn begin(&mut self, now: Time) {
-        if *self == Self::Starting {
-            *self = Self::Until(now + SETTLES_WITHIN);
-        }
-    }
-
-    /// When the start is over; `None` if it is over already.
-    pub(super) const fn poll_timeout(self) -> Option<Time> {
-        match self {
-            Self::Until(time) => Some(time),
-            Self::Settled | Self::Starting => None,
+        if !self.is_over {
+            self.until.get_or_insert(now + SETTLES_WITHIN);
         }
     }
 
     /// Releases the resources that only the start needed, once.
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        if self.poll_timeout().is_some_and(|time| now >= time) {
-            *self = Self::Settled;
+        if self.until.take_if(|until| now >= *until).is_some() {
+            self.is_over = true;
             system::give_back_libraries();
             // At a memory limit, what is in use would be taken and read from the disk again, for seconds. Locking may not be allowed.
             limits::lock_memory();
@@ -302,16 +291,16 @@ mod tests {
 
     #[test]
     fn the_start_is_over_once() {
-        let (begun, mut settling) = (Time::ZERO, Settling::Starting);
+        let (begun, mut settling) = (Time::ZERO, Settling::default());
         settling.handle_timeout(begun);
-        assert_eq!(settling.poll_timeout(), None);
+        assert_eq!(settling.until, None);
         settling.begin(begun);
         let over = begun + SETTLES_WITHIN;
         settling.begin(over);
         settling.handle_timeout(begun);
-        assert_eq!(settling.poll_timeout(), Some(over));
+        assert_eq!(settling.until, Some(over));
         settling.handle_timeout(over);
         settling.begin(over);
-        assert_eq!(settling, Settling::Settled);
+        assert_eq!(settling.until, None);
     }
 }

@@ -9,6 +9,7 @@ use neli_proto::leadership::HowReleased;
 use neli_proto::observer::TermEnd;
 
 use super::{Row, unled_for};
+use crate::command::output::fitted;
 use crate::command::wording::{counted, date};
 use crate::text::{html, one_line};
 
@@ -19,6 +20,8 @@ const LEFT: u64 = 160;
 const RIGHT: u64 = 75;
 const TOP: u64 = 60;
 const ROW: u64 = 26;
+/// A longer name does not fit beside its row.
+const LONGEST_NAME: usize = 20;
 /// The height of a row of the list below the axis.
 const LINE: u64 = 17;
 /// The axis has at most this many steps, so that no label covers the next one.
@@ -53,7 +56,12 @@ pub(in crate::command) fn draw(group: &str, rows: &[Row<'_>], time_ms: Range<u64
         }
     }
     for (name, lane) in &lanes {
-        text(&mut svg, (LEFT - 10, TOP + ROW * lane + 17), " text-anchor=\"end\"", &shortened(name));
+        text(
+            &mut svg,
+            (LEFT - 10, TOP + ROW * lane + 17),
+            " text-anchor=\"end\"",
+            &fitted(&one_line(name), LONGEST_NAME),
+        );
     }
     for row in rows {
         let lane = lanes.get(row.past.shown()).copied().unwrap_or_default();
@@ -260,13 +268,6 @@ fn rect(svg: &mut String, class: &str, (x, y): (u64, u64), (width, height): (u64
 /// A text with these attributes, which begin with a space.
 fn text(svg: &mut String, (x, y): (u64, u64), attributes: &str, text: &str) {
     let _ = writeln!(svg, "<text x=\"{x}\" y=\"{y}\"{attributes}>{}</text>", html(text));
-}
-
-/// A name shortened to fit beside its row.
-fn shortened(name: &str) -> String {
-    const LONGEST: usize = 20;
-    let name = one_line(name);
-    if name.chars().count() <= LONGEST { name } else { name.chars().take(LONGEST - 1).chain(['…']).collect() }
 }
 
 #[cfg(test)]

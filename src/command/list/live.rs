@@ -11,7 +11,7 @@ use neli_proto::observer::{JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 
 use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
-use crate::command::output::{self, Style, Tone, checked, unless_closed};
+use crate::command::output::{self, Style, Tone, checked, fitted, unless_closed};
 use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, say_what_lacks, to_be_told};
 use crate::command::wording::{self, counted, led_of};
 use crate::exit::{ExitStatus, with_status};
@@ -317,15 +317,6 @@ fn drawn((head, tone): (&str, Tone), mut table: Vec<Row>, last: &str, style: Sty
 }
 
 const ELECTION: &str = "ELECTION";
-
-/// The text, or as much of it as fits this width.
-fn fitted(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(width.saturating_sub(2)).collect();
-    if width < 2 { kept } else { kept + ".." }
-}
 
 #[cfg(test)]
 mod tests {

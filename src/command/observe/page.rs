@@ -18,7 +18,7 @@ use super::state::{Shown, State};
 use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
 use crate::command::list::{Listed, Rank};
 use crate::command::wording::{counted, date};
-use crate::report::election::lasting_sentence;
+use crate::report::election::sentence_at;
 use crate::text::{self, html, span, spoken};
 
 /// A strip is drawn anew this often, so that a row that is otherwise unchanged is not sent again.
@@ -209,7 +209,7 @@ fn row(shown: &Shown<'_>, is_alone: bool) -> String {
     let none = || "-".to_owned();
     let change = shown.notes.and_then(|notes| notes.changes.back());
     let cells = [
-        format!("{}{trouble}", html(&shown.said(|current| lasting_sentence(current, at.wall_ms)))),
+        format!("{}{trouble}", html(&shown.said(|current| sentence_at(current, Some(at.wall_ms))))),
         leader.and_then(|leader| leader.claimed_ms).map_or_else(none, date),
         leader.filter(|_| shown.current.is_led()).map_or_else(none, left),
         shown.standbys.len().to_string(),
@@ -263,7 +263,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
 fn section(page: &mut String, shown: &Shown<'_>) {
     let Listed { current, found, .. } = shown.listed;
     let (observer, at) = (found.observer(), by_broker(found.observer(), found.known_at(shown.at)));
-    let sentence = shown.said(|current| lasting_sentence(current, shown.at.wall_ms));
+    let sentence = shown.said(|current| sentence_at(current, Some(shown.at.wall_ms)));
     let _ = write!(
         page,
         "<section class=\"{}\"><h2>{}: {}</h2>\n<p class=\"dim\">topic {}, partition {}{}</p>\n",
