@@ -53,8 +53,6 @@ pub(crate) struct RoleSnapshot {
     /// When the node's state was taken.
     pub(crate) at: Time,
     pub(crate) status: Status,
-    /// With a schedule: when the next window begins, as the end of a sentence.
-    pub(crate) next: String,
     pub(crate) tally: Tally,
     /// `--once`, `--window` or `--schedule`.
     pub(crate) runs: Option<RunsSnapshot>,

@@ -38,7 +38,7 @@ pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
 }
 
 fn role_part(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> Value {
-    let RoleSnapshot { label, partition, status, next, .. } = role;
+    let RoleSnapshot { label, partition, status, .. } = role;
     let current = role.leadership(&snapshot.kafka, moment);
     let future = |at: Time| timestamp(moment.wall_ms.saturating_add(millis(at.since(moment.now))));
     json!({
@@ -48,7 +48,7 @@ fn role_part(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> Value 
         "why": (!current.is_led()).then(|| sentence(current)),
         "leads": role.leads(moment.now),
         "position": position(&status.position),
-        "doing": format!("{}{next}", of_status(status, current, moment.wall_ms)),
+        "doing": of_status(status, current, moment.wall_ms),
         "claims_at": claims_at(status, current).map(future),
         "lease_left_ms": millis(role.lease_left(moment.now)),
         "leader": status.leader().map(|leader| leader_part(role, leader, moment)),

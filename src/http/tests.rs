@@ -73,8 +73,7 @@ fn role(position: Position, leader: Option<Leader>, state: TermState) -> RoleSna
     let last_term = LastTerm { leader, release, ended: None };
     let status =
         Status { last_term, term_state, position, lease_end, standbys: vec![other], counts, ..Status::default() };
-    let next = String::new();
-    RoleSnapshot { label: "0".to_owned(), partition: 0, at: now(), status, next, tally: Tally::default(), runs: None }
+    RoleSnapshot { label: "0".to_owned(), partition: 0, at: now(), status, tally: Tally::default(), runs: None }
 }
 
 /// Ann has asked the leader to stand down.

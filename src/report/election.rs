@@ -209,7 +209,9 @@ pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) 
         Position::Claiming => "claiming the lead".to_owned(),
         Position::Departed => "has left the election".to_owned(),
         Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
-        Position::Leading { term, .. } if status.awaits_window => format!("leading, term {term}"),
+        Position::Leading { term, .. } if status.awaits_window => {
+            format!("leading, term {term}{}", of_next_window(status.next_window_ms))
+        }
         Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),
         Position::Listening => "reading the journal".to_owned(),
         Position::Overlapped { term } => format!("another leads, and the job of term {term} is being stopped"),
@@ -256,7 +258,7 @@ pub(crate) fn of_trouble(lasted: Duration, what: &str, why: &str, wall_ms: u64) 
 }
 
 /// With a schedule: when the next window begins, if the leader waits for it. Appended to the node's state.
-pub(crate) fn of_next_window(next_ms: Option<u64>) -> String {
+fn of_next_window(next_ms: Option<u64>) -> String {
     let next_ms = next_ms.filter(|next_ms| is_start(*next_ms));
     next_ms.map_or_else(String::new, |next_ms| format!("; next window at {}", to_the_second(next_ms)))
 }

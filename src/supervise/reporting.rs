@@ -20,7 +20,7 @@ use nix::unistd::Pid;
 
 use crate::config::Config;
 use crate::http::{self, About, AnswerSource, Board, Echoes, Histogram, RoleSnapshot, Site, Snapshot, Tally};
-use crate::report::election::{of_next_window, of_roles, of_status, of_trouble, present_trouble};
+use crate::report::election::{of_roles, of_status, of_trouble, present_trouble};
 use crate::report::events;
 use crate::supervise::MainLoop;
 use crate::supervise::role::Role;
@@ -37,11 +37,10 @@ impl MainLoop {
         let (doing, is_leaving) = match self.nodes.roles.as_slice() {
             [role] => {
                 let status = role.node.status(now);
-                let next = of_next_window(role.node.next_window_ms());
                 let at = ReadAt { now, wall_ms: clock::wall_ms() };
                 let current = status.leadership(at, self.nodes.troubles.is_answered());
                 self.notifier.silent_at = current.changes_in().map(|left| now + left);
-                (format!("{}{next}", of_status(&status, current, at.wall_ms)), status.is_leaving)
+                (of_status(&status, current, at.wall_ms), status.is_leaving)
             }
             roles => {
                 let led = roles.iter().filter(|role| role.node.leads().is_some()).map(|role| role.election.label());
@@ -185,8 +184,7 @@ impl Publisher {
 
 fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
     let status = role.node.status(now);
-    let next = of_next_window(role.node.next_window_ms());
     let (label, partition) = (role.election.label(), role.election.partition);
-    let runs = role.facts.as_ref().map(|facts| facts.runs(role.node.next_window_ms()));
-    Arc::new(RoleSnapshot { label, partition, at: now, status, next, tally, runs })
+    let runs = role.facts.as_ref().map(|facts| facts.runs(status.next_window_ms));
+    Arc::new(RoleSnapshot { label, partition, at: now, status, tally, runs })
 }

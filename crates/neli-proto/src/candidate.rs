@@ -288,6 +288,7 @@ impl Candidate {
             lease_end: self.lease_end(),
             claims_at: self.claims_at(),
             awaits_window: false,
+            next_window_ms: None,
             departs_at: self.election.wait_due().filter(|_| matches!(self.state, State::StandingBy { .. })),
             standbys: self.standbys(now),
             counts: self.election.shown.counts,

@@ -255,8 +255,12 @@ impl Node {
 
     /// The node's state, and the data that it knows.
     pub fn status(&self, now: Time) -> Status {
-        let awaits_window = self.once.as_ref().is_some_and(Once::is_waiting);
-        Status { awaits_window, ..self.candidate.status(now) }
+        let waiting = self.once.as_ref().filter(|once| once.is_waiting());
+        Status {
+            awaits_window: waiting.is_some(),
+            next_window_ms: waiting.and_then(Once::next_window_ms),
+            ..self.candidate.status(now)
+        }
     }
 }
 

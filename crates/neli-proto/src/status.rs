@@ -26,6 +26,8 @@ pub struct Status {
     pub claims_at: Option<Time>,
     /// `--schedule`: whether it waits for the wall clock to enter another window.
     pub awaits_window: bool,
+    /// When the next window that may run begins, in milliseconds since 1970, while it waits for one.
+    pub next_window_ms: Option<u64>,
     /// When the node departs because of `--wait`, unless it leads before.
     pub departs_at: Option<Time>,
     /// The other candidates by their hellos of the last 75 s, at most 1,000. The leader is not included.

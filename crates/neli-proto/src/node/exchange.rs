@@ -277,11 +277,6 @@ impl Node {
         }
     }
 
-    /// With a schedule: when the next window that may run begins, in milliseconds since 1970, while it waits for one.
-    pub fn next_window_ms(&self) -> Option<u64> {
-        self.once.as_ref().filter(|once| once.is_waiting()).and_then(Once::next_window_ms)
-    }
-
     /// The status with which the node ends. A candidate that leaves because the key needs no run has a special status. A run that was
     /// stopped has not succeeded, so the status is not 0.
     pub(super) fn ending(&self, ending: Ending) -> Ending {

@@ -536,12 +536,12 @@ fn while_the_record_of_a_runs_begin_is_awaited_the_topic_is_looked_for_once() {
 #[test]
 fn the_next_window_is_one_that_may_run() {
     let (mut host, _) = leads(5, done(6));
-    assert_eq!(host.node.next_window_ms(), Some(span(7).from_ms));
+    assert_eq!(host.status().next_window_ms, Some(span(7).from_ms));
     shows(&mut host, 6);
-    assert_eq!(host.node.next_window_ms(), Some(span(7).from_ms));
+    assert_eq!(host.status().next_window_ms, Some(span(7).from_ms));
     let due = shows(&mut host, 7);
-    assert_eq!(host.node.next_window_ms(), None);
+    assert_eq!(host.status().next_window_ms, None);
     starts(&mut host, due, 7);
     ends(&mut host, 0);
-    assert_eq!(host.node.next_window_ms(), Some(span(8).from_ms));
+    assert_eq!(host.status().next_window_ms, Some(span(8).from_ms));
 }
