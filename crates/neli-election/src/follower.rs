@@ -1,7 +1,6 @@
 //! A follower: it learns who leads, and does not stand for election.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,12 +55,10 @@ const EVENTS_WAITING: usize = 1024;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Follower {
-    /// What it knows, or why it follows no more.
+    /// What it knows, or why it follows no more. The thread ends when the last receiver is dropped.
     state: watch::Receiver<Result<Leadership, Error>>,
     /// Where the warnings come from, once for all roles.
     events: Arc<broadcast::Receiver<Event>>,
-    /// The thread ends with the last one.
-    _follows: Arc<Sender<Infallible>>,
 }
 
 impl Follower {
@@ -128,20 +125,14 @@ pub(crate) fn start(
         elections.roles.clone().map(|_| watch::channel(Ok(Leadership::Unknown { trouble: None }))).unzip();
     let source = Source::new(access, elections, IfMissing::Await);
     let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
-    // Nothing is sent: the thread sees that the last sender is dropped.
-    let (follows, followers) = mpsc::channel(1);
     let (warnings, warned) = broadcast::channel(WARNINGS_KEPT);
     let warned = Arc::new(warned);
     let mut reading = Reading::new(source, event_sender, states, warnings, on_warning);
     reading.begin(clock::now());
     let waiter = Waiter::new().map_err(cannot)?;
     let thread = thread::Builder::new().name("neli-follower".to_owned());
-    thread.spawn(move || reading.run(waiter, events, followers)).map_err(cannot)?;
-    let follows = Arc::new(follows);
-    Ok(receivers
-        .into_iter()
-        .map(|state| Follower { state, events: Arc::clone(&warned), _follows: Arc::clone(&follows) })
-        .collect())
+    thread.spawn(move || reading.run(waiter, events)).map_err(cannot)?;
+    Ok(receivers.into_iter().map(|state| Follower { state, events: Arc::clone(&warned) }).collect())
 }
 
 // ---- the thread, which reads the journals of all roles that are followed, and publishes who leads each --------------
@@ -217,13 +208,18 @@ impl Reading {
     }
 
     /// Reads until the last follower is dropped, or Kafka refuses to be read.
-    fn run(mut self, mut waiter: Waiter, mut events: Receiver<KafkaEvent>, mut followers: Receiver<Infallible>) {
+    fn run(mut self, mut waiter: Waiter, mut events: Receiver<KafkaEvent>) {
         loop {
             let due = self.publish(clock::now()).into_iter().chain(self.readers.poll_timeout()).min();
+            let dropped = async {
+                for role in &self.roles {
+                    role.state.closed().await;
+                }
+            };
             let event = waiter.wait(due, async {
                 tokio::select! {
                     biased;
-                    _ = followers.recv() => None,
+                    () = dropped => None,
                     event = events.recv() => event,
                 }
             });

@@ -162,14 +162,26 @@ fn the_end_of_a_follower_is_its_last_warning() {
     let (events, received) = mpsc::channel(1);
     let (warnings, mut told) = broadcast::channel(1);
     let (state, mut follower) = watch::channel(Ok(Leadership::Unknown { trouble: None }));
-    let (_follows, followers) = mpsc::channel(1);
     let refused = SessionEvent::Refused { role: None, error: "a right is missing".to_owned() };
     events.try_send(refused.into()).unwrap();
-    Reading::new(source(), events, vec![state], warnings, None).run(Waiter::new().unwrap(), received, followers);
+    Reading::new(source(), events, vec![state], warnings, None).run(Waiter::new().unwrap(), received);
     assert_eq!(*follower.borrow_and_update(), Err(Error::Refused("a right is missing".to_owned())));
     let message = "it is unknown who leads: this follower has ended: a right is missing".to_owned();
     assert_eq!(told.try_recv(), Ok(Event::Warning { message }));
     assert!(told.try_recv().is_err());
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn the_thread_ends_once_no_role_is_followed_any_more() {
+    let (reading, mut followers) = of_roles(2);
+    let (events, received) = mpsc::channel(1);
+    let thread = thread::spawn(move || reading.run(Waiter::new().unwrap(), received));
+    let mut last = followers[1].clone();
+    followers.clear();
+    events.send(SessionEvent::Outage { error: Some("refused".to_owned()) }.into()).await.unwrap();
+    last.changed().await.unwrap();
+    drop(last);
+    thread.join().unwrap();
 }
 
 /// Each of thousands of leaders writes a heartbeat a second, and a look at all roles for each heartbeat would take more than a processor.
