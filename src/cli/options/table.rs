@@ -264,8 +264,8 @@ const COMMANDS: &[Opt] = &in_section(
                killed.",
         ),
         Opt::new("on-standby", "Shell command to run when this candidate stands by").value("COMMAND").more(
-            "Also at the exit after a lead; NELI_WHY says why a lead ended. A neli-run that is killed runs no \
-             hook, and one that runs goes on.",
+            "Also at the exit after a lead; NELI_WHY says why a lead ended. If neli-run is killed, it runs \
+             no hook, and the shell of one that runs is killed, but not what that has started.",
         ),
         Opt::new("on-fence", "Shell command to run after a fence has killed the job")
             .value("COMMAND")
