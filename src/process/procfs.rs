@@ -43,11 +43,18 @@ pub(crate) fn validate() -> Result<()> {
         "/proc is not there, or another PID namespace's: the job's processes could not be found and killed; mount it anew \
          (unshare --mount-proc; mount -t proc proc /proc)"
     );
+    let namespaces = Path::new("/proc/self/ns");
     // No further child can be started there after the end of the first.
     ensure!(
-        !has_children_elsewhere(),
+        !has_children_elsewhere(namespaces, "pid"),
         "the processes that neli-run starts would be in another PID namespace, which ends with the first of them: unshare --pid needs \
          --fork"
+    );
+    // Until Linux 6.1 an exec does not enter it. The guard's deadlines are times of this process's CLOCK_BOOTTIME.
+    ensure!(
+        !has_children_elsewhere(namespaces, "time"),
+        "the processes that neli-run starts would be in another time namespace, and the guard would kill the job too late by its clock: unshare \
+         --time needs --fork"
     );
     ensure!(
         Path::new(&format!("/proc/{own}/task/{own}/children")).exists(),
@@ -56,12 +63,12 @@ pub(crate) fn validate() -> Result<()> {
     Ok(())
 }
 
-/// Whether the children of this process are in another PID namespace than this process itself.
-fn has_children_elsewhere() -> bool {
-    let of_children = Path::new("/proc/self/ns/pid_for_children");
-    // Before Linux 4.12 there is no such link. That of a namespace without a process can't be read.
-    fs::symlink_metadata(of_children).is_ok()
-        && fs::read_link(of_children).ok() != fs::read_link("/proc/self/ns/pid").ok()
+/// Whether the children of a process are in another namespace of this kind than the process itself, which is in these.
+fn has_children_elsewhere(namespaces: &Path, kind: &str) -> bool {
+    let of_children = namespaces.join(format!("{kind}_for_children"));
+    // There is no such link for PIDs before Linux 4.12, for time before 5.6. That of a PID namespace without a process can't be read.
+    fs::symlink_metadata(&of_children).is_ok()
+        && fs::read_link(of_children).ok() != fs::read_link(namespaces.join(kind)).ok()
 }
 
 /// Opens `/proc` once for this thread, which can then list all processes when no descriptor is free.
@@ -351,6 +358,8 @@ fn fields(stat: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'_>> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
 
     /// A `/proc` with these processes: pid, parent, state, threads.
@@ -375,6 +384,19 @@ pub(crate) mod tests {
         let stat = format!("{pid} (a ) b (c) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 0 0 0\n");
         fs::create_dir_all(directory).unwrap();
         fs::write(directory.join("stat"), stat).unwrap();
+    }
+
+    #[test]
+    fn children_in_another_namespace_are_noticed() {
+        let namespaces = tempfile::tempdir().unwrap();
+        let is_elsewhere = |kind| has_children_elsewhere(namespaces.path(), kind);
+        let link = |name: &str, namespace: &str| symlink(namespace, namespaces.path().join(name)).unwrap();
+        assert!(!is_elsewhere("time"), "a kernel without them");
+        for (name, namespace) in [("pid", "pid:[1]"), ("pid_for_children", "pid:[1]"), ("time", "time:[1]")] {
+            link(name, namespace);
+        }
+        link("time_for_children", "time:[2]");
+        assert_eq!([is_elsewhere("pid"), is_elsewhere("time")], [false, true]);
     }
 
     /// A tracer that does not wait keeps each thread that it traces.
