@@ -1,11 +1,12 @@
 //! The job's main process: its start, and the signals that are sent to it.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
 
 use neli_proto::guard::{Event, Step, Target};
 use nix::errno::Errno;
-use nix::unistd::Pid;
+use nix::unistd::{self, Pid};
 
 use crate::process::spawn::{PendingChild, Progress};
 use crate::process::{procfs, system};
@@ -62,6 +63,13 @@ impl Job {
         Some(event)
     }
 
+    fn signal_main(&self, signal: i32) -> io::Result<()> {
+        match &self.process {
+            Some(process) => system::signal_pidfd(process.as_fd(), signal),
+            None => system::signal(self.pid, signal),
+        }
+    }
+
     /// Sends a signal to the main process or its group. The process may have ended, or belong to another user by now, so errors are
     /// ignored: only its end shows the effect.
     pub(super) fn signal(&self, signal: i32, to: Target) {
@@ -69,9 +77,13 @@ impl Job {
             return;
         }
         let _ = match to {
-            Target::Main => system::signal(self.pid, signal),
-            // The process may have left its own group.
-            Target::Group => system::signal_group(self.pid, signal).or_else(|_| system::signal(self.pid, signal)),
+            Target::Main => self.signal_main(signal),
+            Target::Group => {
+                let sent = system::signal_group(self.pid, signal);
+                // The process may have left its own group, in which it may have left others.
+                let has_left = unistd::getpgid(Some(self.pid)).is_ok_and(|group| group != self.pid);
+                if has_left { self.signal_main(signal) } else { sent.or_else(|_| self.signal_main(signal)) }
+            }
         };
     }
 }

@@ -200,6 +200,22 @@ fn a_job_in_another_group_is_reached() {
     assert_eq!(fixture.receive(), Answer::Gone);
 }
 
+/// The signal to its old group succeeds, and does not reach it.
+#[test]
+fn a_job_in_another_group_is_reached_although_a_child_is_left_in_its_own() {
+    let mut fixture = GuardFixture::running(
+        r#"exec perl -e '$SIG{TERM} = "IGNORE"; unless (fork) { sleep 600; exit } $SIG{TERM} = "DEFAULT";
+           setpgrp(0, getppid()) or die; open(P, ">", $ENV{PIPE}); print P "moved\n"; close P; sleep 600'"#,
+    );
+    fixture.start(0, far_deadline());
+    assert_eq!(fixture.pipe.next_line(), "moved");
+    fixture.send(&Order::Stop { signal: Some(SIGTERM), kill_at: far_deadline() });
+    assert_eq!(fixture.receive(), killed_by(SIGTERM, true));
+    fixture.send(&Order::Kill);
+    assert_eq!(fixture.receive(), Answer::Killed);
+    assert_eq!(fixture.receive(), Answer::Gone);
+}
+
 #[test]
 fn a_tree_that_keeps_forking_is_killed() {
     let mut fixture = GuardFixture::running(
