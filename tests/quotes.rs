@@ -11,7 +11,7 @@ use neli_run::cli::{self, validate};
 const QUOTING: &str = "docs/troubleshooting.md";
 
 /// Messages that say what they need, so the page has no row for them.
-const SAY_WHAT_TO_DO: [&str; 85] = [
+const SAY_WHAT_TO_DO: [&str; 86] = [
     "Kafka does not answer: …",
     "Kafka has not answered for …",
     "it is unknown who leads: …",
@@ -36,6 +36,7 @@ const SAY_WHAT_TO_DO: [&str; 85] = [
     "killing all that is left of the job…",
     "the job's main process has ended and left …",
     "… the health command …",
+    "COMMAND has not been executed for …",
     "without CAP_KILL, which root has …",
     "the topic of facts was missing …",
     "the outcomes of runs can't be read …",

@@ -84,6 +84,11 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             let sentence = format!("the election was ended by {by}{}", with_reason(reason));
             Event::info("ended", sentence).with(json!({ "by": by, "reason": reason }))
         }
+        Note::ExecHangs { term, for_at_least } => Event::warning(format!(
+            "COMMAND has not been executed for {} or longer: its file can't be read, or its process was stopped or frozen; the job counts as \
+             unhealthy, and another machine is to run it; see whether the disk or file server with COMMAND and its libraries answers (term {term})",
+            spoken(*for_at_least)
+        )),
         Note::FactsLost { key } => Event::warning(format!(
             "the topic of facts was missing and is created again, although a run of {key} is known: its \
              facts are lost, and a key or window that was done may run again; find out who deleted it"

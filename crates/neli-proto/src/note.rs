@@ -100,6 +100,8 @@ pub enum Note {
     GroupRefuses { error: String },
 
     // ---- the job ----------------------------------------------------------------------------------------------------
+    /// COMMAND has not been executed for this long, or longer: another machine should try.
+    ExecHangs { term: Offset, for_at_least: Duration },
     /// The guard does not answer, and is killed with the job.
     GuardHangs,
     /// The guard died, or was killed because it did not answer (`is_killed`).

@@ -109,6 +109,10 @@ struct Run {
     attempt: u32,
     /// Whether it was ever alive, as far as it is known.
     started: bool,
+    /// When COMMAND must have been executed; `None` once that is known.
+    executes_by: Option<Time>,
+    /// Whether COMMAND was not executed by then.
+    exec_hangs: bool,
     /// How its main process ended.
     status: Option<JobStatus>,
     /// How long the main process was alive.
@@ -241,6 +245,7 @@ impl Supervisor {
     pub fn poll_timeout(&self) -> Option<Time> {
         let due_times = [
             self.ask_rest_due(),
+            self.exec_hangs_at(),
             self.failed_runs_forgotten_at(),
             self.watch.and_then(|watch| watch.due(self.kill_margin)),
             self.health.as_ref().and_then(Health::poll_timeout),
@@ -262,6 +267,7 @@ impl Supervisor {
             self.failed_runs.forget();
         }
         self.ask_rest_if_due(now);
+        self.note_exec_that_hangs(now);
         self.look_if_due(now);
         self.start_guard_if_due(now);
         if self.setup_hangs_at().is_some_and(|due| now >= due) {

@@ -16,12 +16,15 @@ use crate::time::Time;
 const CAN_NOT_BE_STARTED: u8 = 126;
 /// The exit status of a command that does not exist.
 const NOT_FOUND: u8 = 127;
+/// COMMAND must have been executed within this time of the order (and of the first lease, if that is longer): a cold disk or a busy file server
+/// may take seconds, and no job is to be stopped for that.
+const EXEC_TAKES: Duration = Duration::from_secs(30);
 /// The number of the error "no such file or directory", the same on every Linux.
 const ENOENT: i32 = 2;
 
 impl Supervisor {
     pub(super) fn started(&mut self, now: Time, pid: u32) {
-        self.run.started = true;
+        (self.run.started, self.run.executes_by) = (true, None);
         self.note(Note::JobStarted { term: self.noted_term(), pid, attempt: self.run.attempt, window: self.window });
         match &mut self.job {
             Job::Ordered => {
@@ -206,11 +209,27 @@ impl Supervisor {
         let Some(grant) = self.grant else { return };
         self.job = Job::Ordered;
         let (number, attempt) = (self.run.number.saturating_add(1), self.next_attempt);
-        self.run = Run { number, attempt, ..Run::default() };
+        let executes_by = Some(grant.until.max(now + EXEC_TAKES));
+        self.run = Run { number, attempt, executes_by, ..Run::default() };
         if let Some(watch) = &mut self.watch {
             watch.ask(now, grant.until);
         }
         self.order(Order::Spawn { grant, run: self.run.number.into(), attempt: self.run.attempt, window: self.window });
+    }
+
+    /// When a run whose COMMAND is not known to be executed counts as unhealthy.
+    pub(super) fn exec_hangs_at(&self) -> Option<Time> {
+        self.run.executes_by.filter(|_| self.job == Job::Ordered)
+    }
+
+    /// Notes that COMMAND was not executed in time: its file can't be read, or its process was stopped before. The guard answers all the same, and no
+    /// health command runs beside such a run.
+    pub(super) fn note_exec_that_hangs(&mut self, now: Time) {
+        if self.exec_hangs_at().is_some_and(|due| now >= due) {
+            (self.run.executes_by, self.run.exec_hangs) = (None, true);
+            self.failed_runs.failed(Duration::ZERO);
+            self.note(Note::ExecHangs { term: self.noted_term(), for_at_least: EXEC_TAKES });
+        }
     }
 
     pub(super) fn killed_at_timeout(&mut self) {

@@ -240,7 +240,7 @@ pub enum JobIs {
         term: Offset,
         /// Its state for the beats.
         report: JobReport,
-        /// Whether its health commands have failed too often.
+        /// Whether its health commands have failed too often, or COMMAND was not executed in time.
         is_unhealthy: bool,
         /// Why the lease is over, also if the candidate's own deadline is later: the guard fenced the job, or died.
         fenced: Option<Why>,
@@ -301,7 +301,7 @@ impl Supervisor {
 
     fn job_of(&self, term: Offset) -> JobIs {
         let (Job::None, Some((why, seen))) = (&self.job, self.over) else {
-            let is_unhealthy = self.health.as_ref().is_some_and(Health::is_unhealthy);
+            let is_unhealthy = self.run.exec_hangs || self.health.as_ref().is_some_and(Health::is_unhealthy);
             return JobIs::Alive { term, report: self.report, is_unhealthy, fenced: self.fenced };
         };
         JobIs::Gone(JobEnd {

@@ -37,6 +37,36 @@ use neli_proto::topic::{TopicId, TopicIdentity};
 use host::{Host, LEASE, TERM, TSTP_ENDS, by, exits, hooks_in, refusals, sends};
 use records::hello;
 
+/// COMMAND is on a file server that does not answer. The guard does, and heartbeats come back.
+#[test]
+fn a_job_whose_command_is_not_executed_is_given_up() {
+    let mut host = Host::listening(&[]);
+    host.answered();
+    host.claims();
+    host.reads_what_it_sent();
+    let led = host.now;
+    let mut actions = host.actions();
+    while !actions.iter().any(|action| matches!(action, Action::Order(Order::Stop { .. }))) {
+        assert!(host.now.since(led) < Duration::from_secs(60), "it leads on, and no job runs");
+        for action in actions {
+            if let Action::Order(Order::Lease(grant) | Order::Spawn { grant, .. }) = action {
+                host.answers(Answer::Extended { until: grant.until });
+            }
+        }
+        host.reads_what_it_sent();
+        host.pass_until_due();
+        actions = host.actions();
+    }
+    assert_eq!(host.now.since(led), Duration::from_secs(30));
+    host.ends(JobStatus::Signaled(TERM));
+    let why = |action: Action| {
+        let Action::Kafka(kafka::Request::Send { record }) = action else { return None };
+        if let Body::Release { why, .. } = record.body { why } else { None }
+    };
+    let whys: Vec<Box<str>> = host.actions().into_iter().filter_map(why).collect();
+    assert_eq!(whys, ["unhealthy".into()]);
+}
+
 #[test]
 fn the_status_of_a_standby_names_the_leader_and_the_others() {
     let mut host = Host::listening(&[]);

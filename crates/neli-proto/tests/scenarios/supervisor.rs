@@ -362,6 +362,7 @@ fn shown_note(note: Note) -> String {
         JobStatus::Signaled(signal) => format!("by signal {signal}"),
     };
     match note {
+        Note::ExecHangs { .. } => "says: the command is not executed".to_owned(),
         Note::GuardHangs => "says: the guard does not answer".to_owned(),
         Note::GuardLost { is_killed: false } => "says: the guard is lost".to_owned(),
         Note::GuardLost { is_killed: true } => "says: the guard that was killed is lost".to_owned(),
