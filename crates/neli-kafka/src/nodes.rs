@@ -124,13 +124,13 @@ pub trait Host {
     /// limited time.
     fn handle_last_session_events(&mut self) {
         for _ in 0..EVENTS_TOGETHER {
-            let Some(event) = self.nodes().session.poll() else { return };
+            let (now, Some(event)) = (clock::now(), self.nodes().session.poll()) else { return };
             if let SessionEvent::Warning(_) = event {
-                self.handle_process_event(clock::now(), event);
-            } else if let SessionEvent::AppendRefused { error } = event
-                && self.nodes().troubles.is_answered()
-            {
-                self.show(Note::AppendRefused { error });
+                self.handle_process_event(now, event);
+            } else if let SessionEvent::AppendRefused { error } = event {
+                // The last hello may be refused for a reason that was reported just before.
+                self.nodes().troubles.append_was_refused(now, error);
+                self.nodes().troubles.poll(now).into_iter().for_each(|note| self.show(note));
             }
         }
     }
