@@ -363,8 +363,6 @@ impl Reading {
                 self.stops(of, format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}"));
             }
             self.router.handle(now, reading, partition, &event);
-        } else if let KafkaEvent::Unanswered { reading, partitions } = event {
-            self.router.unanswered(now, reading, &partitions);
         }
         self.follow_router(now);
         Ok(())

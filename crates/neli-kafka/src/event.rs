@@ -93,14 +93,6 @@ pub enum KafkaEvent {
         /// The facts about the topic that R0 judges.
         facts: TopicFacts,
     },
-    /// The client of a reading has had no answer for [long](crate::questions::REPLACED_AFTER): another one is to go on. Repeated with each question
-    /// without an answer from then on.
-    Unanswered {
-        /// The reading's number.
-        reading: u32,
-        /// The partitions whose leaders have not answered; none if no broker has said whether there is a topic.
-        partitions: BTreeSet<i32>,
-    },
 }
 
 impl From<SessionEvent> for KafkaEvent {

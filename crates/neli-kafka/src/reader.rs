@@ -24,7 +24,7 @@ use crate::context::{explain, is_lack_of_thread};
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{AdminError, topic_identity};
-use crate::questions::{AnswerLimit, LOOK_AGAIN, Question, REPLACED_AFTER, RETRY};
+use crate::questions::{AnswerLimit, LOOK_AGAIN, Question, RETRY};
 use crate::reading::{IfMissing, Order, Reading, Source, WARN_AGAIN};
 use crate::text::{reason, without_thread};
 use crate::threads::{self, STARTED_AGAIN_AFTER};
@@ -346,7 +346,7 @@ impl Asker {
     fn find_topic(&mut self) {
         let reading = Arc::clone(&self.reading);
         let Source { access, elections, if_missing, .. } = &reading.source;
-        let (mut missing_since, mut coming_since, mut silent_since) = (None, None, None);
+        let (mut missing_since, mut coming_since) = (None, None);
         // The brokers that were up when this process created the topic.
         let mut created_with = None;
         let mut is_new = || {
@@ -357,7 +357,6 @@ impl Asker {
             let (limit, asked) = (self.answer_limit.ask(), clock::now());
             let client = reading.consumer.consumer().client();
             let presence = topic::look(client, elections, limit);
-            self.note_silence(&mut silent_since, asked, presence.as_ref().err());
             let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
             let topic = &elections.topic;
             let pause = match presence {
@@ -426,16 +425,6 @@ impl Asker {
         }
     }
 
-    /// Notes whether a question for the topic at `asked` had no answer at all, and reports when that has lasted long.
-    fn note_silence(&self, silent_since: &mut Option<Time>, asked: Time, error: Option<&TopicError>) {
-        let is_silent =
-            matches!(error, Some(TopicError::Transient(error)) if ErrorClass::from(error.code).is_missing_answer());
-        *silent_since = is_silent.then(|| silent_since.unwrap_or(asked));
-        if silent_since.is_some_and(|since| asked.since(since) >= REPLACED_AFTER) {
-            self.reading.unanswered(BTreeSet::new());
-        }
-    }
-
     /// Reports why the topic was not found. Returns the time until the next question.
     fn not_found(&mut self, error: TopicError) -> Duration {
         match error {
@@ -454,17 +443,13 @@ const CHANGE_TAKES: Duration = Duration::from_secs(1);
 /// Partitions, each with the time of the first question that found it without a leader, or without its leader's answer.
 type Waiting = BTreeMap<i32, Time>;
 
-/// Notes that these partitions, and no others, were found so by a question at `asked`.
-fn note_waiting(waiting: &mut Waiting, partitions: &BTreeSet<i32>, asked: Time) {
+/// Notes that these partitions, and no others, were found so by a question at `asked`. Returns those for which it has lasted.
+fn lasting(waiting: &mut Waiting, partitions: &BTreeSet<i32>, asked: Time) -> BTreeSet<i32> {
     waiting.retain(|partition, _| partitions.contains(partition));
     for partition in partitions {
         waiting.entry(*partition).or_insert(asked);
     }
-}
-
-/// The partitions that have been found so for this long.
-fn lasting(waiting: &Waiting, asked: Time, long: Duration) -> BTreeSet<i32> {
-    waiting.iter().filter(|(_, since)| asked.since(**since) >= long).map(|(partition, _)| *partition).collect()
+    waiting.iter().filter(|(_, since)| asked.since(**since) >= CHANGE_TAKES).map(|(partition, _)| *partition).collect()
 }
 
 impl Asker {
@@ -484,9 +469,7 @@ impl Asker {
         };
         let reading = &self.reading;
         let topic = &reading.source.elections.topic;
-        note_waiting(&mut self.leaderless, &of(&[ErrorClass::Moving]), asked);
-        note_waiting(&mut self.silent, &of(&[ErrorClass::Connection, ErrorClass::Login, ErrorClass::NoBroker]), asked);
-        let leaderless = lasting(&self.leaderless, asked, CHANGE_TAKES);
+        let leaderless = lasting(&mut self.leaderless, &of(&[ErrorClass::Moving]), asked);
         if !leaderless.is_empty() {
             let has = if leaderless.len() == 1 { "has" } else { "have" };
             let which = numbers(&leaderless);
@@ -497,11 +480,7 @@ impl Asker {
                 reading.warn_seldom(format!("{what}. The elections there wait until there is one"));
             }
         }
-        let partitions = lasting(&self.silent, asked, REPLACED_AFTER);
-        if !partitions.is_empty() {
-            reading.unanswered(partitions);
-        }
-        let silent = lasting(&self.silent, asked, CHANGE_TAKES);
+        let silent = lasting(&mut self.silent, &of(&[ErrorClass::Connection, ErrorClass::NoBroker]), asked);
         // If no partition has an answer, Kafka is reported as down.
         if !are_all && !silent.is_empty() {
             let why = reading.no_answer(&RDKafkaErrorCode::BrokerTransportFailure.into());

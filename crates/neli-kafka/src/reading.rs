@@ -231,11 +231,6 @@ impl Reading {
         self.consumer.context().no_answer(error)
     }
 
-    /// Reports that there was no answer for long: about these partitions, or about the topic if there are none.
-    pub(super) fn unanswered(&self, partitions: BTreeSet<i32>) {
-        self.send(KafkaEvent::Unanswered { reading: self.number, partitions });
-    }
-
     /// Reports that Kafka refuses, and another attempt is useless. It is reported once.
     pub(super) fn refuse(&self, error: String) {
         if !self.refused.swap(true, Ordering::Relaxed) {

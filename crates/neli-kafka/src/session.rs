@@ -56,6 +56,8 @@ pub struct Session {
     has_told_risks: bool,
     /// When the question is asked again that could not be for lack of a thread, if so.
     judges_again_at: Option<Time>,
+    /// Since when no broker answers the reader of all partitions, or when that was replaced last because of it.
+    down_since: Option<Time>,
     /// Since when a question for the topic's id is open, or when the producer was replaced last because of it.
     unidentified_since: Option<Time>,
     /// The member of the group, which stands for all roles; none while this process is not in the group.
@@ -106,6 +108,7 @@ impl Session {
             is_judging: false,
             has_told_risks: false,
             judges_again_at: None,
+            down_since: None,
             unidentified_since: None,
             member: None,
             members: 0,
@@ -265,13 +268,21 @@ impl Session {
         true
     }
 
-    /// Replaces the producer, and the member of the group, which have had no answer for long.
+    /// Replaces the clients that have had no answer for long.
     fn replace_clients(&mut self, now: Time) {
-        self.unidentified_since = Some(now);
-        if self.replace_producer() {
-            self.behind.clear();
+        let is_over = |since: &mut Time| now >= *since + REPLACED_AFTER;
+        if self.down_since.take_if(is_over).is_some() {
+            self.down_since = Some(now);
+            self.router.renew_all(now);
+            self.follow_router();
         }
-        self.replace_member();
+        if self.unidentified_since.take_if(is_over).is_some() {
+            self.unidentified_since = Some(now);
+            if self.replace_producer() {
+                self.behind.clear();
+            }
+            self.replace_member();
+        }
     }
 
     // ---- how it works -----------------------------------------------------------------------------------------------
@@ -295,6 +306,9 @@ impl Session {
             KafkaEvent::Process(event) => {
                 if let SessionEvent::HelloDelivered = event {
                     self.last_hello_until = None;
+                } else if let SessionEvent::Outage { error } = &event {
+                    let since = self.down_since.unwrap_or_else(clock::now);
+                    self.down_since = error.is_some().then_some(since);
                 }
                 self.outputs.push_back(event);
             }
@@ -309,22 +323,15 @@ impl Session {
                 self.follow_router();
             }
             KafkaEvent::Topic { asked, facts } => self.judged(asked, &facts),
-            KafkaEvent::Unanswered { reading, partitions } => {
-                self.router.unanswered(clock::now(), reading, &partitions);
-                self.follow_router();
-            }
         }
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let again_at = [self.readers.poll_timeout(), self.judges_again_at, self.joins_again_at, self.replaced_at()];
-        again_at.into_iter().flatten().min()
-    }
-
-    /// When the producer is replaced, unless there is an answer before.
-    fn replaced_at(&self) -> Option<Time> {
-        self.unidentified_since.map(|since| since + REPLACED_AFTER)
+        let replaced_at =
+            [self.down_since, self.unidentified_since].map(|since| since.map(|since| since + REPLACED_AFTER));
+        let again_at = [self.readers.poll_timeout(), self.judges_again_at, self.joins_again_at];
+        replaced_at.into_iter().chain(again_at).flatten().min()
     }
 
     /// Tries again what could not be done, and replaces clients.
@@ -339,9 +346,7 @@ impl Session {
         if is_due(self.joins_again_at) {
             self.join();
         }
-        if is_due(self.replaced_at()) {
-            self.replace_clients(now);
-        }
+        self.replace_clients(now);
     }
 
     /// Does what the router wants of the readers, and reports its events.

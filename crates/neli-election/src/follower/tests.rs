@@ -369,18 +369,6 @@ fn a_topic_that_is_gone_is_why_the_leader_is_unknown() {
     assert_eq!(*follower.borrow(), Ok(Leadership::Unknown { trouble: None }));
 }
 
-/// A client reads certificates only when it is made, and a follower may outlive them.
-#[test]
-fn a_reader_that_has_had_no_answer_for_long_is_replaced() {
-    let mut fixture = Fixture::new();
-    let reading = &mut fixture.reading;
-    reading.begin(clock::now());
-    for _ in 0..2 {
-        reading.handle(KafkaEvent::Unanswered { reading: 1, partitions: BTreeSet::from([0]) }).unwrap();
-        assert_eq!(reading.router.reading_of(0), Some((2, 0)));
-    }
-}
-
 /// The client may rest for good, as librdkafka's did after a cluster's restart.
 #[test]
 fn a_reader_that_hands_over_nothing_is_replaced() {

@@ -310,35 +310,6 @@ fn an_answer_that_contradicts_what_was_read_is_passed_on_and_followed_by_another
     assert_eq!(event, Event::TopicIdentified { asked: now, identity: TopicIdentity::Missing });
 }
 
-/// A client that can't connect any more is replaced. One that finds no leader would find none either if it were new.
-#[test]
-fn a_client_without_an_answer_for_long_is_reported() {
-    use RDKafkaErrorCode::{Authentication, LeaderNotAvailable, OperationTimedOut, UnknownTopicOrPartition};
-    let source = source(Access::at("127.0.0.1:9", &Properties::default()), 4, Some(4));
-    let (sender, mut events) = mpsc::channel(1024);
-    let (orders, _received) = std::sync::mpsc::channel();
-    let mut asker = Asker::new(Arc::new(Reading::new(source, 1, sender, orders, Arc::default()).unwrap()));
-    let all = BTreeSet::from([0, 1, 2, 3]);
-    let unanswered =
-        [(LeaderNotAvailable, 1), (OperationTimedOut, 2), (Authentication, 3)].map(|(code, of)| (code, [of].into()));
-    let begun = clock::now();
-    let mut silent_since = None;
-    let mut reported_after = |silence: Duration, unanswered: &[(RDKafkaErrorCode, BTreeSet<i32>)], code| {
-        asker.report_unanswered(&all, begun + silence, unanswered, false);
-        asker.note_silence(&mut silent_since, begun + silence, Some(&TopicError::Transient(AdminError::from(code))));
-        let reported = std::iter::from_fn(|| events.try_recv().ok()).filter_map(|event| {
-            if let KafkaEvent::Unanswered { reading: 1, partitions } = event { Some(partitions) } else { None }
-        });
-        reported.collect::<Vec<_>>()
-    };
-    assert!(reported_after(Duration::ZERO, &unanswered, OperationTimedOut).is_empty());
-    assert!(reported_after(REPLACED_AFTER / 2, &unanswered, OperationTimedOut).is_empty());
-    let reported = reported_after(REPLACED_AFTER, &unanswered, OperationTimedOut);
-    assert_eq!(reported, [BTreeSet::from([2, 3]), BTreeSet::new()]);
-    let reported = reported_after(REPLACED_AFTER * 2, &unanswered[..2], UnknownTopicOrPartition);
-    assert_eq!(reported, [BTreeSet::from([2])]);
-}
-
 /// The link is slower than the first question's time limit: the next one has longer, and each retry is logged with its reason.
 #[test]
 fn a_question_without_an_answer_is_asked_again_for_longer() {

@@ -8,9 +8,6 @@
 //! An election that reads anew while others follow the live reading of its partition gets an *extra* reading, which
 //! ends as soon as it has come as far as the live one. There are only a few extra readings at a time: a later
 //! election shares the next one.
-//!
-//! If the client of the live reading has no answer about a partition for long, but about others, an extra reading goes on in that partition, until
-//! the live one has an answer again. Leads in the other partitions depend on that client: a new one would have to connect first.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -39,8 +36,6 @@ pub struct Router {
     /// The number of the topic's partitions, once it is known.
     partitions: Option<i32>,
     live: Option<u32>,
-    /// The extra readings that go on in a partition instead of the live one.
-    instead: BTreeMap<i32, u32>,
     /// Whether a log was cut that the client of the live reading has read.
     live_is_outdated: bool,
     /// The progress of each reading in each of its partitions.
@@ -83,11 +78,6 @@ impl Router {
     /// The numbers of the readings in progress.
     fn readings(&self) -> impl Iterator<Item = u32> {
         self.live.into_iter().chain(self.extra.iter().filter_map(|(reading, begun)| begun.map(|_| *reading)))
-    }
-
-    /// The reading that is in progress in a partition, beside which others are extra.
-    fn live_in(&self, partition: i32) -> Option<u32> {
-        self.instead.get(&partition).copied().or(self.live)
     }
 
     /// The numbers of the extra readings that wait.
@@ -145,7 +135,6 @@ impl Router {
         let is_followed = self.places.iter().any(|place| place.reading.is_some());
         let Some(live) = self.live.filter(|_| is_followed) else { return self.begin_live(now, role) };
         let Some(partition) = self.partition_of(role) else { return self.join(role, live) };
-        let live = self.live_in(partition).unwrap_or(live);
         match self.progress.get(&(live, partition)) {
             None => self.join(role, live),
             Some(progress) if progress.stage == Stage::Asking => self.join(role, live),
@@ -153,10 +142,9 @@ impl Router {
                 if progress.is_stuck(now) {
                     self.renew(now, live);
                 }
-                let asking = self
-                    .progress
-                    .iter()
-                    .find(|((reading, of), progress)| *of == partition && *reading != live && !progress.is_answered);
+                let asking = self.progress.iter().find(|((reading, of), progress)| {
+                    *of == partition && Some(*reading) != self.live && !progress.is_answered
+                });
                 if let Some(((extra, _), _)) = asking {
                     self.join(role, *extra);
                 } else {
@@ -225,7 +213,6 @@ impl Router {
     pub fn stop(&mut self) {
         self.places.fill(ReadingPlace::default());
         self.live = None;
-        self.instead.clear();
         self.progress.clear();
         self.extra.clear();
         self.eager.clear();
@@ -238,10 +225,6 @@ impl Router {
         let Some(progress) = self.progress_of(now, reading, partition) else { return };
         let reads = progress.stage == Stage::Reading;
         if let Event::Answered { asked, start, end } = event {
-            if self.live == Some(reading) {
-                self.take_back(partition);
-            }
-            let Some(progress) = self.progress.get_mut(&(reading, partition)) else { return };
             (progress.is_answered, progress.known_end) = (true, *end);
             let is_cut = reads && progress.signs.answered(*asked, *start..*end, progress.position).is_err();
             let was_cut = mem::replace(&mut progress.is_cut, is_cut);
@@ -320,7 +303,7 @@ impl Router {
                 self.tell(role, Event::ReachedEnd { next });
             }
         }
-        if let Some(live) = self.live_in(partition).filter(|live| *live != reading) {
+        if let Some(live) = self.live.filter(|live| *live != reading) {
             let position = self.progress.get(&(reading, partition)).map_or(next, |progress| progress.position);
             let progress = self.progress.entry((live, partition)).or_insert(Progress::asking(now));
             if progress.stage != Stage::Reading {
@@ -328,7 +311,7 @@ impl Router {
                 // reach the partitions' new leaders (librdkafka's issue 4898), so one new client takes over all partitions.
                 let known_end = progress.known_end;
                 *progress = Progress { stage: Stage::Reading, position, known_end, ..Progress::asking(now) };
-                if self.live_is_outdated && self.live == Some(live) {
+                if self.live_is_outdated {
                     self.renew(now, live);
                 } else {
                     self.order(live, Order::ReadFrom { partition, offset: position });
@@ -356,9 +339,8 @@ impl Router {
     }
 
     fn cut(&mut self, reading: u32, partition: i32) {
+        self.live_is_outdated |= self.live == Some(reading);
         if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
-            // The client of the live reading may go on where another one reads instead, at an offset that is no longer there.
-            self.live_is_outdated |= self.live == Some(reading) && progress.stage == Stage::Reading;
             progress.stage = Stage::Over;
         }
         for role in self.all_followers(reading, partition) {
@@ -494,8 +476,9 @@ const EXTRA_TAKES: Duration = Duration::from_secs(10);
 
 impl Router {
     fn begin_live(&mut self, now: Time, role: u32) {
-        // Nobody follows a reading: also one that goes on instead of the live one ends.
-        self.stop();
+        if let Some(before) = self.live.take() {
+            self.progress.retain(|(reading, _), _| *reading != before);
+        }
         self.readings += 1;
         (self.live, self.live_is_outdated) = (Some(self.readings), false);
         if let Some(partition) = self.partition_of(role) {
@@ -505,7 +488,7 @@ impl Router {
     }
 
     fn begin_extra(&mut self, now: Time, partition: i32) -> u32 {
-        let live = self.live_in(partition).and_then(|live| self.progress.get(&(live, partition)));
+        let live = self.live.and_then(|live| self.progress.get(&(live, partition)));
         let known_end = live.map_or(0, |live| live.known_end);
         let free = self.waiting().find(|reading| !self.progress.contains_key(&(*reading, partition)));
         let reading = free.unwrap_or_else(|| {
@@ -531,47 +514,11 @@ impl Router {
         }
     }
 
-    /// The client of a reading has had no answer about these partitions for long, or none at all if there are no partitions. Another client goes on
-    /// with them; the elections there notice nothing, and those in other partitions keep their client.
-    pub fn unanswered(&mut self, now: Time, reading: u32, partitions: &BTreeSet<i32>) {
-        let is_all = partitions.is_empty() || self.partitions_of(reading).all(|(of, _)| partitions.contains(&of));
-        if !self.has(reading) {
-            // Its client was replaced meanwhile.
-        } else if is_all {
+    /// Replaces the client of each reading in progress, because no broker answers.
+    pub(crate) fn renew_all(&mut self, now: Time) {
+        let readings: Vec<u32> = self.readings().collect();
+        for reading in readings {
             self.renew(now, reading);
-        } else {
-            let is_replaced = |partition: &&i32| self.live == Some(reading) && self.instead.contains_key(*partition);
-            let silent: Vec<i32> = partitions.iter().filter(|partition| !is_replaced(partition)).copied().collect();
-            for partition in silent {
-                self.replace_in(now, reading, partition);
-            }
-            self.start_extra(now);
-        }
-    }
-
-    /// An extra reading, with a client of its own, goes on in this partition instead of a reading that reads others too.
-    fn replace_in(&mut self, now: Time, before: u32, partition: i32) {
-        let followers = self.all_followers(before, partition);
-        let progress = self.progress.remove(&(before, partition));
-        if progress.is_none() && followers.is_empty() {
-            return;
-        }
-        let (after, progress) = (self.begin_extra(now, partition), progress.unwrap_or(Progress::asking(now)));
-        self.progress.insert((after, partition), Progress { handed_over_at: now, ..progress });
-        if self.live_in(partition) == Some(before) {
-            self.instead.insert(partition, after);
-        }
-        for role in followers {
-            self.place_mut(role).reading = Some(after);
-        }
-    }
-
-    /// The client of the live reading has an answer about this partition. It goes on there once the reading that did so instead is at the end.
-    fn take_back(&mut self, partition: i32) {
-        if let Some(extra) = self.instead.remove(&partition)
-            && self.all_followers(extra, partition).is_empty()
-        {
-            self.close(extra, partition);
         }
     }
 
@@ -585,7 +532,6 @@ impl Router {
         } else {
             (self.live, self.live_is_outdated) = (Some(after), false);
         }
-        self.instead.values_mut().filter(|extra| **extra == before).for_each(|extra| *extra = after);
         let partitions: Vec<i32> = self.partitions_of(before).map(|(partition, _)| partition).collect();
         for partition in partitions {
             let Some(mut progress) = self.progress.remove(&(before, partition)) else { continue };
@@ -601,7 +547,7 @@ impl Router {
 
     /// If an extra reading has come as far as the live one, the elections that follow it follow the live one from now on.
     fn join_live(&mut self, reading: u32, partition: i32) {
-        let Some(live) = self.live_in(partition).filter(|live| *live != reading) else { return };
+        let Some(live) = self.live.filter(|live| *live != reading) else { return };
         let position = |reading| {
             let progress = self.progress.get(&(reading, partition))?;
             (progress.stage == Stage::Reading).then_some(progress.position)
@@ -634,7 +580,7 @@ impl Router {
         let Some(reading) = mem::take(self.place_mut(role)).reading else { return };
         self.eager.remove(&role);
         if let Some(partition) = self.partition_of(role)
-            && self.live_in(partition) != Some(reading)
+            && self.live != Some(reading)
             && self.all_followers(reading, partition).is_empty()
         {
             self.close(reading, partition);

@@ -111,6 +111,8 @@ async fn clients_without_an_answer_for_long_are_replaced() {
     session.read_anew(0);
     let live = |session: &Session| (1..9).find(|reading| session.router.has(*reading));
     assert_eq!((live(&session), session.poll_timeout()), (Some(1), None));
+    let is_down = |error: Option<&str>| SessionEvent::Outage { error: error.map(str::to_owned) };
+    session.handle_kafka_event(is_down(Some("no answer")).into());
     session.identify();
     session.join_group(0);
     let due = session.poll_timeout().unwrap();
@@ -119,11 +121,9 @@ async fn clients_without_an_answer_for_long_are_replaced() {
     session.readers.source.access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
     let later = due + Duration::from_secs(1);
     session.handle_timeout(later);
-    for _ in 0..2 {
-        session.handle_kafka_event(KafkaEvent::Unanswered { reading: 1, partitions: BTreeSet::new() });
-        assert_eq!((live(&session), session.members), (Some(2), 2));
-    }
+    assert_eq!((live(&session), session.members), (Some(2), 2));
     assert!(session.member.is_some());
+    session.handle_kafka_event(is_down(Some("another reason")).into());
     assert_eq!(session.poll_timeout(), Some(later + REPLACED_AFTER), "and again after as long");
     // All roles know of that renewal: a later cut is a reason for another one.
     session.renew_producer(1);
@@ -139,31 +139,6 @@ async fn clients_without_an_answer_for_long_are_replaced() {
     };
     await_event(&mut session, are_both).await;
     assert_eq!(session.poll_timeout(), None);
-}
-
-/// One broker of several may refuse only new connections: the other partitions are answered still, and leads there depend on the old client.
-#[tokio::test]
-async fn a_partition_without_an_answer_for_long_is_read_by_a_new_client() {
-    let cluster = MockCluster::new(2).unwrap();
-    cluster.create_topic("t", 2, 1).unwrap();
-    for (partition, leader) in [(0, 1), (1, 2)] {
-        cluster.partition_leader("t", partition, Some(leader)).unwrap();
-    }
-    cluster.broker_round_trip_time(2, Duration::from_secs(60)).unwrap();
-    let mut session = session(&cluster.bootstrap_servers(), 2);
-    session.read_anew(0);
-    session.read_anew(1);
-    let is_answered = |of: u32| {
-        let is_it = move |role, event: &Event| role == of && matches!(event, Event::Answered { .. });
-        move |event: &SessionEvent| matches!(event, SessionEvent::Election { role, event } if is_it(*role, event))
-    };
-    await_event(&mut session, is_answered(0)).await;
-    let readings = |session: &Session| [0, 1].map(|role| session.router.reading_of(role).unwrap());
-    assert_eq!(readings(&session), [(1, 0), (1, 1)]);
-    session.handle_kafka_event(KafkaEvent::Unanswered { reading: 1, partitions: BTreeSet::from([1]) });
-    assert_eq!(readings(&session), [(1, 0), (2, 1)]);
-    cluster.broker_round_trip_time(2, Duration::ZERO).unwrap();
-    await_event(&mut session, is_answered(1)).await;
 }
 
 /// R0: each process warns of what may lose records. A program with the library need not have `neli-run doctor`.

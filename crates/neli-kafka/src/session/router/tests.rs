@@ -212,74 +212,18 @@ fn a_hello_of_any_candidate_is_reported_to_the_process() {
     assert_eq!(fixture.0.take_passed(1), Some(Event::Passed { first: 10, last: 10 }));
 }
 
-/// Nobody has answered a reading for long: also one that has not come to anything gets a new client, and goes on as it was.
+/// No broker has answered for long: also the readings that have not come to anything get new clients, and go on as they were.
 #[test]
 fn each_reading_gets_a_new_client() {
     let mut fixture = Fixture::reading(2, 2);
     fixture.0.read_anew(NOW, 0);
     fixture.0.read_anew(NOW, 1);
     assert_eq!(fixture.wanted(), ["start 2 of 0", "start 3 of 1"]);
-    for (reading, partitions) in [(1, vec![0, 1]), (2, vec![0]), (3, vec![])] {
-        for _ in 0..2 {
-            fixture.0.unanswered(NOW, reading, &partitions.iter().copied().collect());
-        }
-    }
+    fixture.0.renew_all(NOW);
     let starts = ["start 4", "start 5 of 0", "start 6 of 1", "read 4 0 from 10", "read 4 1 from 10"];
     assert_eq!(fixture.wanted(), [&["close 1", "close 2", "close 3"], &starts[..]].concat());
     fixture.ends(5, 0, 12);
     assert_eq!(fixture.wanted(), ["0: ends 12"]);
-}
-
-/// A broker refuses only new connections, and the certificates were renewed in their files: the client of the live reading never reads that
-/// partition again. Leads in the other one depend on that client.
-#[test]
-fn a_partition_without_an_answer_is_read_beside_the_live_reading_until_that_has_one() {
-    let mut fixture = Fixture::reading(4, 2);
-    let silent = BTreeSet::from([1]);
-    for _ in 0..2 {
-        fixture.0.unanswered(NOW, 1, &silent);
-    }
-    assert_eq!(fixture.wanted(), ["start 2 of 1", "read 2 1 from 10"]);
-    fixture.record(2, 1, 10, 1);
-    fixture.record(1, 0, 10, 0);
-    assert_eq!(fixture.wanted(), ["1: read 10", "0: read 10"]);
-    // One that reads anew comes back to that reading, not to the live one; and that one is replaced as any other.
-    fixture.0.read_anew(NOW, 3);
-    assert_eq!(fixture.wanted(), ["start 3 of 1"]);
-    fixture.0.unanswered(NOW, 2, &silent);
-    assert_eq!(fixture.wanted(), ["close 2", "start 4 of 1", "read 4 1 from 11"]);
-    fixture.ends(3, 1, 11);
-    fixture.0.read_from(NOW, 3, 10);
-    fixture.record(3, 1, 10, 1);
-    assert_eq!(fixture.wanted(), ["close 3", "read 3 1 from 10", "3: ends 11", "3: passed 10-10"]);
-    // The old client finds nothing at its old offset.
-    fixture.0.handle(NOW, 1, 1, &Event::HistoryCut);
-    fixture.caught_up(4, 1, 11);
-    assert_eq!(fixture.wanted(), ["3: caught up 11"]);
-    fixture.ends(1, 1, 12);
-    fixture.record(4, 1, 11, 3);
-    assert_eq!(fixture.wanted(), ["3: read 11"]);
-    fixture.caught_up(4, 1, 12);
-    assert_eq!(fixture.wanted(), ["close 4", "read 1 1 from 12", "3: caught up 12", "1: passed 11-11"]);
-    fixture.record(1, 1, 12, 1);
-    assert_eq!(fixture.wanted(), ["1: read 12", "3: passed 12-12"]);
-}
-
-/// An extra reading of several partitions may catch up in the others.
-#[test]
-fn an_extra_reading_goes_on_in_the_partitions_that_have_an_answer() {
-    let mut fixture = Fixture::reading(7, 7);
-    for role in 0..7 {
-        fixture.0.read_anew(NOW, role);
-    }
-    fixture.ends(2, 0, 10);
-    fixture.0.read_from(NOW, 0, 10);
-    assert!(fixture.wanted().contains(&"start 6 of 4 5 6".to_owned()));
-    fixture.0.unanswered(NOW + EXTRA_TAKES, 6, &BTreeSet::from([4, 5]));
-    assert_eq!(fixture.wanted(), ["start 7 of 4 5"]);
-    fixture.ends(7, 5, 10);
-    fixture.ends(6, 6, 10);
-    assert_eq!(fixture.wanted(), ["5: ends 10", "6: ends 10"]);
 }
 
 /// The elections find that the history was cut, each by itself. The log may be longer than the old one by then.
