@@ -413,7 +413,7 @@ struct MainLoop {
     broker: Option<FoundBroker>,
     /// Reports its end; `None` once that was handled.
     broker_end: Option<Ready>,
-    /// The children from before this program, or adopted before a run, that were not waited for.
+    /// The children from before this program that were not waited for.
     earlier_children: Vec<Pid>,
     /// The time without a heartbeat after which a broker counts as dead; set when the lease was compared with it.
     broker_session: Option<Duration>,

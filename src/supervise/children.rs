@@ -1,6 +1,5 @@
 //! Waits for children that have ended, and kills the processes that a dead guard leaves.
 
-use std::collections::HashSet;
 use std::mem;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
@@ -139,24 +138,8 @@ impl MainLoop {
         orphans.guard.is_some() || !orphans.tree.is_gone()
     }
 
-    /// Notes before a run the children that this process has adopted, as a subreaper or process 1: what a hook has left, or a shell that entered the
-    /// container. None is a process of a job, which is a child of its guard, or of a process of the job, until the guard's death.
-    pub(super) fn note_adopted_children(&mut self) {
-        let jobs = || self.nodes.roles.iter().filter_map(|role| role.job.as_ref());
-        let brokers = self.broker.iter().filter_map(|broker| broker.started.as_ref()).map(pid_of);
-        let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hooks.pids());
-        let known: HashSet<Pid> = brokers.chain(hooks).chain(jobs().map(|job| job.guard.pid())).collect();
-        let is_adopted = |child: &Pid| !known.contains(child) && !self.earlier_children.contains(child);
-        let adopted: Vec<Pid> = procfs::children().into_iter().filter(is_adopted).collect();
-        // What a dead guard left is adopted before its death is handled, so this comes after the list.
-        let may_be_of_job = |job: &GuardedJob| job.orphans.is_some() || job.guard.has_ended();
-        if !adopted.is_empty() && !self.reserve.lent(|| jobs().any(may_be_of_job)) {
-            self.earlier_children.extend(adopted);
-        }
-    }
-
-    /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, earlier children, and the guards of other
-    /// roles, which kill their own jobs.
+    /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, those from before this program, and the
+    /// guards of other roles, which kill their own jobs.
     fn children_of_others(&self, role: usize) -> Vec<Pid> {
         let brokers = self.broker.iter().filter_map(|broker| broker.started.as_ref()).map(pid_of);
         let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hooks.pids());

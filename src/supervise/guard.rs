@@ -20,7 +20,6 @@ use crate::text::why_not_started;
 impl MainLoop {
     pub(super) fn order(&mut self, role: usize, order: &Order) {
         if let Order::Spawn { .. } = order {
-            self.note_adopted_children();
             self.need_guard(role);
             self.shell.terminal.forget_job();
             if self.nodes.roles[role].job.as_ref().is_some_and(|job| job.config.foreground) {

@@ -166,37 +166,6 @@ fn a_child_from_before_the_program_outlives_the_guard() {
     election.close([run]);
 }
 
-/// What a hook left before the job began is no process of the job.
-#[test]
-fn a_daemon_that_a_hook_left_outlives_the_guard() {
-    let election = election(Elector::Log);
-    let mut leader = election.candidate().start();
-    leader.await_lead();
-    let pid_file = election.directory().join("daemon");
-    // The shell's group ends with it, and the daemon has left that by then.
-    let daemon = format!(
-        "setsid sh -c 'echo $$ >{0}; exec sleep 1000' & until [ -s {0} ]; do sleep 0.01; done",
-        pid_file.display()
-    );
-    let hook = format!("[ -e {} ] || {{ {daemon}; }}", pid_file.display());
-    let mut run = election.candidate().option("--on-standby", &hook).start();
-    let supervisor = run.process();
-    let daemon = wait::until("a daemon of this process", || {
-        let pid = fs::read_to_string(&pid_file).ok()?.trim().parse().ok()?;
-        Process::find(pid).filter(|daemon| daemon.parent() == Some(supervisor.pid))
-    });
-    leader.signal(Signal::SIGTERM);
-    leader.status();
-    let term = run.await_lead();
-    election.await_witness(term);
-    run.guard().signal(Signal::SIGKILL);
-    run.await_event("guard_lost");
-    election.await_witness_after(term);
-    assert!(daemon.lives());
-    daemon.signal(Signal::SIGKILL);
-    election.close([run]);
-}
-
 /// Supervisor and guard die together: the kernel kills the job's main process with its parent (assumption 3).
 #[test]
 fn the_job_dies_with_its_supervisor_and_guard_at_once() {
