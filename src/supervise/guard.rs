@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use crate::exit::is_shortage;
 use crate::guard::{Answer, CommandKind, GuardHandle, Order};
 use crate::report::events;
-use crate::supervise::job::MainProcess;
+use crate::supervise::job::{MainProcess, StartGuard};
 use crate::supervise::{MainLoop, start};
 use crate::text::why_not_started;
 
@@ -178,7 +178,10 @@ impl MainLoop {
             }
             return;
         };
-        if let Err(error) = self.reserve.lent(|| job.start_guard()) {
+        // Several guards may have died together. Waiting for the exec of each would delay the other roles' heartbeats.
+        let is_one_of_many = self.config.elections.are_many();
+        let start: StartGuard = if is_one_of_many { GuardHandle::begin } else { GuardHandle::start };
+        if let Err(error) = self.reserve.lent(|| job.start_guard(start)) {
             self.guard_refused(role, "the guard can't be started again", &error);
         }
     }
