@@ -95,7 +95,8 @@ impl AwaitedGuard {
             Order::Spawn { grant, .. } => {
                 (self.grant, self.is_job_ordered) = (Some(*grant), true);
                 self.orders.put(order, None);
-                return Some(Answer::Accepted { until: grant.until });
+                // That it is accepted only the guard can say.
+                return Some(Answer::Extended { until: grant.until });
             }
             Order::Kill | Order::Stop { .. } if self.is_job_ordered => {
                 self.is_over = true;
@@ -272,7 +273,7 @@ mod tests_of_awaited {
         // With `--settle` the first order is a lease.
         assert_eq!(guard.put(&lease(10)), Some(Answer::Extended { until: until(10) }));
         assert_eq!(guard.put(&lease(20)), Some(Answer::Extended { until: until(20) }));
-        assert_eq!(guard.put(&spawn(20)), Some(Answer::Accepted { until: until(20) }));
+        assert_eq!(guard.put(&spawn(20)), Some(Answer::Extended { until: until(20) }));
         assert_eq!(guard.put(&lease(30)), Some(Answer::Extended { until: until(30) }));
         assert_eq!(guard.into_orders().collect::<Vec<_>>(), [lease(30), spawn(30)]);
     }

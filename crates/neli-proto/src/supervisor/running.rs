@@ -16,8 +16,8 @@ use crate::time::Time;
 const CAN_NOT_BE_STARTED: u8 = 126;
 /// The exit status of a command that does not exist.
 const NOT_FOUND: u8 = 127;
-/// COMMAND must have been executed within this time of the order (and of the first lease, if that is longer): a cold disk or a busy file server
-/// may take seconds, and no job is to be stopped for that.
+/// COMMAND must have been executed within this time of its start by the guard (and of the lease then, if that is longer): a cold disk or a busy file
+/// server may take seconds, and no job is to be stopped for that.
 const EXEC_TAKES: Duration = Duration::from_secs(30);
 /// The number of the error "no such file or directory", the same on every Linux.
 const ENOENT: i32 = 2;
@@ -209,8 +209,7 @@ impl Supervisor {
         let Some(grant) = self.grant else { return };
         self.job = Job::Ordered;
         let (number, attempt) = (self.run.number.saturating_add(1), self.next_attempt);
-        let executes_by = Some(grant.until.max(now + EXEC_TAKES));
-        self.run = Run { number, attempt, executes_by, ..Run::default() };
+        self.run = Run { number, attempt, ..Run::default() };
         if let Some(watch) = &mut self.watch {
             watch.ask(now, grant.until);
         }
@@ -353,6 +352,10 @@ impl Supervisor {
         match answer {
             Answer::Accepted { until } | Answer::Extended { until } => {
                 self.watch.iter_mut().for_each(|watch| watch.answered(until));
+                // One of many guards is started long after the order, perhaps.
+                if let Answer::Accepted { .. } = answer {
+                    self.run.executes_by = Some(until.max(now + EXEC_TAKES));
+                }
             }
             Answer::CommandsLeft => self.commands_left(now),
             Answer::Exited { status, ended_at, left, foreground } => {

@@ -159,6 +159,8 @@ impl Supervisor {
 
     fn stop_in(&mut self, now: Time, reason: Why, timeout: Duration) {
         match &mut self.job {
+            // There is nothing yet that could be asked.
+            Job::Ordered if self.run.exec_hangs => self.kill(now, reason),
             Job::Ordered => self.begin_to_stop(now, reason, None, timeout),
             Job::Running { pid, since } => {
                 let main = (*pid, *since);

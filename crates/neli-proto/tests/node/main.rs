@@ -46,11 +46,13 @@ fn a_job_whose_command_is_not_executed_is_given_up() {
     host.reads_what_it_sent();
     let led = host.now;
     let mut actions = host.actions();
-    while !actions.iter().any(|action| matches!(action, Action::Order(Order::Stop { .. }))) {
+    while !actions.iter().any(|action| matches!(action, Action::Order(Order::Kill))) {
         assert!(host.now.since(led) < Duration::from_secs(60), "it leads on, and no job runs");
         for action in actions {
-            if let Action::Order(Order::Lease(grant) | Order::Spawn { grant, .. }) = action {
+            if let Action::Order(Order::Lease(grant)) = action {
                 host.answers(Answer::Extended { until: grant.until });
+            } else if let Action::Order(Order::Spawn { grant, .. }) = action {
+                host.answers(Answer::Accepted { until: grant.until });
             }
         }
         host.reads_what_it_sent();

@@ -124,6 +124,7 @@ impl Scenario {
     /// The guard's answer; `None` if the line is about something else. `exited status=3 ended=300ms`: the guard noticed the end earlier.
     fn answer(now: Time, words: &Words<'_>) -> Option<Answer> {
         Some(match words.verb() {
+            "accepted" => Answer::Accepted { until: words.needed("until", words.time_of("until")) },
             "answered" => Answer::Extended { until: words.needed("until", words.time_of("until")) },
             "commands-left" => Answer::CommandsLeft,
             "exited" => {
