@@ -317,14 +317,16 @@ impl Observer {
         self.last_term.ended.as_ref()
     }
 
-    /// Whether nobody has to lead, if nobody does: the last job has ended by itself with success, and it was the run of `--once` or `--window`, or
-    /// nobody stands by; or an operator has ended the election, and nobody stands by. A leader of `--schedule` that stops leaves windows to come.
+    /// Whether nobody has to lead, if nobody does: the last run of a key has succeeded, or that of a window, after which the job had ended by itself
+    /// (a leader of `--schedule` that stops leaves windows to come); or nobody stands by, and the last job has ended by itself with success, or an
+    /// operator has ended the election.
     pub fn is_done(&self, at: ReadAt) -> bool {
-        let has_exited = |release: &&Release| release.how.why.as_deref().and_then(Why::parse) == Some(Why::Exited);
-        let exited = self.last_term.release.as_ref().filter(has_exited);
-        let success = exited.filter(|release| release.how.exit == Some(0));
-        let is_over = self.ended().is_some() || success.is_some();
-        success.is_some_and(|release| release.how.once.is_some()) || (is_over && self.standbys(at).is_empty())
+        let success = self.last_term.release.as_ref().filter(|release| release.how.exit == Some(0));
+        let has_exited =
+            success.is_some_and(|release| release.how.why.as_deref().and_then(Why::parse) == Some(Why::Exited));
+        let run = success.and_then(|release| release.how.once.as_ref());
+        let is_over = self.ended().is_some() || has_exited;
+        run.is_some_and(|run| has_exited || run.is_window != Some(true)) || (is_over && self.standbys(at).is_empty())
     }
 
     /// The number of void claims since the leader's last record.

@@ -214,11 +214,15 @@ fn trouble_comes_first_and_the_first_answer_has_the_whole_table() {
     for (group, is_done) in [("done", 1), ("gone", 0), ("led", 0)] {
         assert_done(&world, group, is_done);
     }
-    // The last candidate of `--schedule` is stopped while it runs the job, which ends by itself.
-    let stopped = r#"{"v":1,"kind":"release","member":"m","name":"db4","seq":2,"term":5,"seen":5,"why":"stopped","exit":0,"once":"2026-01-31"}"#;
-    world.claim(2, "scheduled", "db4");
-    world.write(2, "a.neli", "scheduled/0", stopped);
-    assert_done(&world, "scheduled", 0);
+    // The last candidate is stopped while it runs the job, which ends by itself. With `--schedule` more windows come.
+    for (term, group, is_window) in [(5, "scheduled", true), (7, "key", false)] {
+        world.claim(2, group, "db4");
+        let release = format!(
+            r#"{{"v":1,"kind":"release","member":"m","seq":2,"term":{term},"seen":{term},"why":"stopped","exit":0,"once":"k","window":{is_window}}}"#
+        );
+        world.write(2, "a.neli", &format!("{group}/0"), &release);
+        assert_done(&world, group, u8::from(!is_window));
+    }
     let forgotten = r#"{"v":1,"key":"2026-01-31","outcome":"forgotten","term":4,"attempt":1,"forgets":1}"#;
     world.write(2, "a.neli.once", "done/0/2026-01-31%forgotten", forgotten);
     assert_done(&world, "done", 0);
