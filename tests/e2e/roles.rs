@@ -112,23 +112,6 @@ with_both_electors! {
     }
 }
 
-/// The jobs of many roles end as soon as they are started, and the machine has no time for all of them: each turn is late.
-#[test]
-fn a_signal_is_handled_while_guards_answer_without_end() {
-    let election = election(Elector::Log);
-    let busy =
-        election.candidate().option("--roles", "200").option("--restart-delay", "0s").option("--restart-limit", "none");
-    let mut busy = busy.lease("1s").job(["true"]).start();
-    wait::until_true("runs of each role", || busy.count("job_exited") >= 400);
-    busy.signal(Signal::SIGTERM);
-    let runs = busy.count("job_exited");
-    busy.status();
-    let history = busy.history();
-    let before = history.iter().take_while(|event| event.name() != "signal");
-    let before = before.filter(|event| event.name() == "job_exited").count();
-    assert!(before < runs + 200, "{runs} runs before the signal, {before} before its line");
-}
-
 /// With more roles than partitions, several elections share a partition.
 #[test]
 fn roles_share_a_partition() {

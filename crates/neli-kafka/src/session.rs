@@ -578,6 +578,7 @@ impl Session {
         match Member::join(access, elections, in_use, self.members, self.event_sender.clone()) {
             Ok(member) => {
                 (self.member, self.joins_again_at) = (Some(member), None);
+                self.set_refusal(None);
                 self.tell_member_whether_it_leads();
             }
             Err(error) => {

@@ -294,6 +294,8 @@ fn a_member_that_can_not_be_made_is_tried_again() {
     assert!(session.member.is_none(), "not at once");
     session.handle_timeout(again);
     assert!(session.member.is_some());
+    // If the group refuses it, it says so again.
+    assert!(matches!(session.outputs.pop_back(), Some(SessionEvent::Group { refusal: None })));
 }
 
 /// Its reports may still be on their way.
