@@ -86,16 +86,13 @@ impl AwaitedGuard {
     #[must_use]
     pub fn put(&mut self, order: &Order) -> Option<Answer> {
         match order {
-            Order::Lease(grant) => {
-                if self.grant.replace(*grant).is_none() {
+            Order::Lease(grant) | Order::Spawn { grant, .. } => {
+                let (is_first, is_job) = (self.grant.replace(*grant).is_none(), matches!(order, Order::Spawn { .. }));
+                self.is_job_ordered |= is_job;
+                if is_first || is_job {
                     self.orders.put(order, None);
                 }
-                return Some(Answer::Extended { until: grant.until });
-            }
-            Order::Spawn { grant, .. } => {
-                (self.grant, self.is_job_ordered) = (Some(*grant), true);
-                self.orders.put(order, None);
-                // That it is accepted only the guard can say.
+                // That a job is accepted only the guard can say.
                 return Some(Answer::Extended { until: grant.until });
             }
             Order::Kill | Order::Stop { .. } if self.is_job_ordered => {
