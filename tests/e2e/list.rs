@@ -127,7 +127,9 @@ fn a_topic_that_is_not_read_to_its_end_in_time() {
     pen.begin();
     pen.write("g/0", &[b"aborted"]);
     pen.abort();
-    let answer = list(&["--topic", &topic, "--timeout", "1s"]);
+    // The limit is that of each answer: on a busy machine there may be so many of them meanwhile that the end is known.
+    let mut answers = (0..5).map(|_| list(&["--topic", &topic, "--timeout", "1s"]));
+    let answer = answers.find(|answer| answer.status != 0).expect("the end is not known at once");
     let why = format!("neli-run: not all could be read: topic \"{topic}\": it is not read to its end within 1s\n");
     assert!(answer.text.contains("can't tell who leads"), "{answer:?}");
     assert_eq!((answer.errors, answer.status), (why, 4));
