@@ -46,7 +46,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let (topics, unread) = reading::run(find(list))?;
     let at = read_at();
     let found = || Listed::all(at, &topics);
-    warn_of_clock(found().map(|listed| listed.found.observer()));
+    warn_of_clock(reading::observers(&topics));
     let is_about = |listed: &Listed<'_>| list.is_about(&listed.found.place().group);
     let meant: Vec<Listed<'_>> = found().filter(is_about).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| meant.is_empty()), unread.is_empty()) {

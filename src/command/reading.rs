@@ -447,7 +447,7 @@ impl Following {
     }
 }
 
-fn observers(topics: &Topics) -> impl Iterator<Item = &Observer> {
+pub(super) fn observers(topics: &Topics) -> impl Iterator<Item = &Observer> {
     topics.topics().flat_map(|(_, read)| read.topic().elections()).map(Election::observer)
 }
 

@@ -21,7 +21,7 @@ impl State {
 
 /// Those of a group, on one line.
 pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
-    let details = state.elections(at).filter(|shown| *shown.found.place().group == *group).map(|shown| {
+    let details = state.elections_of(at, Some(group)).map(|shown| {
         let observer = shown.found.observer();
         let moment = by_broker(observer, shown.found.known_at(at));
         let terms = rows(shown.found.history(), moment, 0);

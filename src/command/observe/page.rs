@@ -248,7 +248,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
     if let Some(outage) = outage(state, at) {
         page += &(outage + "\n");
     }
-    for shown in state.elections(at).filter(|shown| *shown.found.place().group == *group) {
+    for shown in state.elections_of(at, Some(group)) {
         section(&mut page, &shown);
     }
     let _ = write!(

@@ -170,8 +170,14 @@ impl State {
 
     /// All elections, in the order of topics, groups and roles.
     pub(super) fn elections(&self, at: ReadAt) -> impl Iterator<Item = Shown<'_>> {
+        self.elections_of(at, None)
+    }
+
+    /// Those of a group. What is shown of the others is not made.
+    pub(super) fn elections_of<'a>(&'a self, at: ReadAt, group: Option<&'a str>) -> impl Iterator<Item = Shown<'a>> {
         let journals = self.topics.topics().filter(|(name, _)| !name.ends_with(TOPIC_SUFFIX));
-        let is_meant = |found: &&Election| self.group.as_deref().is_none_or(|group| *group == *found.place().group);
+        let groups = [self.group.as_deref(), group];
+        let is_meant = move |found: &&Election| groups.iter().flatten().all(|group| **group == *found.place().group);
         journals.flat_map(move |(topic, read)| {
             read.topic().elections().filter(is_meant).map(move |found| self.shown(at, topic, read, found))
         })
