@@ -125,8 +125,8 @@ const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) 
     runs fail, or it leads --max-roles. It may lose the lead again as any leader: by --preempt, or with --roles \
     because another leads less than its share. Needs READ and WRITE on the topic.";
 
-const RESIGN_EXIT: &str = "0 another candidate leads (the same again if no other has claimed), or the one of --to; 1 not in time, but it may still happen, or another than that of --to leads; 2 no \
-    candidate stands by, answers or has room (--max-roles), or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
+const RESIGN_EXIT: &str = "0 another candidate leads (the same again if no other has claimed), or the one of --to; \
+    1 not in time, but it may still happen, or another than that of --to leads; 2 no candidate stands by, answers or has room (--max-roles), or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
 
 fn end(name: &'static str, about: &'static str) -> Command {
     looks_at_one(name, about, END, END_EXIT)

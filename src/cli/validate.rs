@@ -191,7 +191,7 @@ pub(crate) fn duration(value: &Value) -> Result<Duration> {
 }
 
 /// A duration above 0, up to a year.
-pub(crate) fn some_time(value: &Value) -> Result<Duration> {
+pub(crate) fn positive_duration(value: &Value) -> Result<Duration> {
     value.duration_in(Duration::from_nanos(1)..=LONGEST, || "must be more than 0, and at most 365d".to_owned())
 }
 

@@ -32,8 +32,8 @@ pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<(&'a Fact
     let is_over =
         |run: &Fact| facts.done.as_ref().is_some_and(|done| done.term == run.term && done.window == run.window);
     // Also if the key was forgotten meanwhile.
-    if let Some(run) = facts.attempt.as_ref().filter(|run| outcome(run, current) == "running" && !is_over(run)) {
-        return Some((run, "running"));
+    if let Some(run) = facts.attempt.as_ref().filter(|run| outcome(run, current) == RUNNING && !is_over(run)) {
+        return Some((run, RUNNING));
     }
     // The windows before a forgotten one stay over.
     let is_before = |fact: &&Fact| {
@@ -56,12 +56,14 @@ pub(super) fn outcome(run: &Fact, current: Leadership<'_>) -> &'static str {
         Outcome::Done => "done",
         Outcome::Failed => "failed",
         Outcome::Forgotten => "forgotten",
-        Outcome::Running if current.is_unknown() || current.may_lead().is_some_and(is_its) => "running",
+        Outcome::Running if current.is_unknown() || current.may_lead().is_some_and(is_its) => RUNNING,
         Outcome::Running => INTERRUPTED,
         Outcome::Skipped => "skipped",
     }
 }
 
+/// The run was begun, and goes on.
+pub(super) const RUNNING: &str = "running";
 /// The run was begun, and its runner is gone.
 pub(super) const INTERRUPTED: &str = "interrupted";
 

@@ -92,7 +92,7 @@ async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
     if recorded.is_none() && unreadable.is_empty() && (key.is_none() || !force) {
         return not_done(NOTHING_RECORDED, nothing_recorded(&topic, key));
     }
-    if let Some((fact, "running")) = recorded
+    if let Some((fact, facts::RUNNING)) = recorded
         && !force
     {
         let run = facts::row(fact, clock::wall_ms()).1;

@@ -85,5 +85,5 @@ pub(super) fn timeout(args: &ParsedArgs, default: Duration) -> Result<Duration> 
 
 /// A time limit, if it is given.
 pub(super) fn limit(args: &ParsedArgs, long: &'static str) -> Result<Option<Duration>> {
-    args.value(long).map(|value| validate::some_time(&value)).transpose()
+    args.value(long).map(|value| validate::positive_duration(&value)).transpose()
 }

@@ -22,7 +22,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate;
 use crate::command::look::access;
 use crate::command::output::say;
-use crate::command::reading::{self, Following, read_at, say_what_lacks, to_be_told};
+use crate::command::reading::{self, Following, read_at, to_be_told, warn_of_unread};
 use crate::command::wording;
 use crate::exit::ExitStatus;
 use crate::http;
@@ -112,7 +112,7 @@ async fn serve(access: &Access, bound: TcpListener, topics: Vec<String>, group: 
         let mut state = locked(&state);
         if events.is_empty() {
             state.tick(read_at());
-            say_what_lacks(&mut said, &state.topics, awaited(&state, &patterns), say);
+            warn_of_unread(&mut said, &state.topics, awaited(&state, &patterns), say);
         }
         for event in events {
             if let Some(line) = to_be_told(&state.topics, &event) {

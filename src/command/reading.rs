@@ -480,8 +480,8 @@ pub(super) fn to_be_told(topics: &Topics, event: &TopicsEvent) -> Option<String>
     }
 }
 
-/// Says which topics can't be read, and this: each once for as long as it lasts. `said` is what was said before.
-pub(super) fn say_what_lacks(said: &mut BTreeSet<String>, topics: &Topics, more: Option<String>, say: impl Fn(&str)) {
+/// Warns of each topic that can't be read, and of what else is missing (`more`), once for as long as that lasts. `said` is what was said before.
+pub(super) fn warn_of_unread(said: &mut BTreeSet<String>, topics: &Topics, more: Option<String>, say: impl Fn(&str)) {
     let unread = topics.topics().filter_map(|(_, read)| read.trouble(None));
     let lacks = unread.map(|why| format!("{why}; the others are shown")).chain(more).collect();
     let before = mem::replace(said, lacks);

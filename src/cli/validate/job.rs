@@ -16,7 +16,7 @@ use nix::libc;
 use nix::sys::signal::Signal;
 use nix::unistd::{AccessFlags, eaccess};
 
-use super::{LONGEST, duration, some_time};
+use super::{LONGEST, duration, positive_duration};
 use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::exit::{ExitStatus, status_of, with_status};
 use crate::process::spawn;
@@ -30,8 +30,8 @@ pub(super) fn hooks(args: &ParsedArgs) -> Result<BTreeMap<Hook, OsString>> {
 
 pub(super) fn health(args: &ParsedArgs) -> Result<Option<HealthPolicy>> {
     let policy = HealthPolicy {
-        interval: some_time(&args.setting("health-interval"))?,
-        timeout: some_time(&args.setting("health-timeout"))?,
+        interval: positive_duration(&args.setting("health-interval"))?,
+        timeout: positive_duration(&args.setting("health-timeout"))?,
         failures: args.setting("health-failures").number_in(1.., "must be a whole number, 1 or more")?,
         start: duration(&args.setting("health-start"))?,
     };

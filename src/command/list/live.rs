@@ -12,7 +12,7 @@ use neli_proto::time::Time;
 
 use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, fitted, unless_closed};
-use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, say_what_lacks, to_be_told};
+use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told, warn_of_unread};
 use crate::command::wording::{self, counted, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
@@ -120,7 +120,7 @@ impl<'a> Watch<'a> {
             self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
         }
         let mut said = mem::take(&mut self.said);
-        say_what_lacks(&mut said, &self.topics, self.awaited(), |line| self.say(line));
+        warn_of_unread(&mut said, &self.topics, self.awaited(), |line| self.say(line));
         self.said = said;
         let mut current = Vec::new();
         let is_fresh = |name: &str| self.told.contains(name) && !before.contains(name);
