@@ -154,9 +154,8 @@ impl Member {
         match why {
             Some(why) if why.goes_for_good() => self.goes(now, Absence::ForGood),
             Some(Why::Suspended) => self.went_silent(now),
-            // Its guards may have died together.
-            Some(Why::GuardDied) if self.is_barred(now) => {}
-            Some(Why::GuardDied | Why::RestartLimit | Why::Unhealthy) => self.ran_badly(now),
+            // What fails together has one cause, such as a machine without memory or a database that was away.
+            Some(Why::GuardDied | Why::RestartLimit | Why::Unhealthy) if !self.is_barred(now) => self.ran_badly(now),
             Some(_) | None => {}
         }
     }

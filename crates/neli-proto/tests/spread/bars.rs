@@ -84,14 +84,17 @@ fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
     assert_eq!(next_handed_over(&mut spread, now, &["m2"]).0, 60, "the first time in a row");
 }
 
-/// Its machine may have no room for another process: then each role that it was given would come back.
+/// Its machine may have no room for another process: then each role that it was given would come back. What its jobs need may have been gone for
+/// a moment: then all of them fail together, and that is one failure.
 #[test]
-fn a_process_whose_guards_died_gets_nothing_for_a_minute() {
-    for guards in [1, 4] {
-        let mut spread = Spread::new(&settings(6));
-        leads(&mut spread, START, 6);
-        (0..guards).for_each(|role| spread.released(START, role, &"m2".into(), "guard-died"));
-        assert_eq!(next_handed_over(&mut spread, START, &["m2"]), (60, 5, "m2".into()), "{guards} at once");
+fn a_process_that_could_not_run_several_roles_at_once_gets_nothing_for_a_minute() {
+    for why in ["guard-died", "restart-limit", "unhealthy"] {
+        for failed in [1, 5] {
+            let mut spread = Spread::new(&settings(6));
+            leads(&mut spread, START, 6);
+            (0..failed).for_each(|role| spread.released(START, role, &"m2".into(), why));
+            assert_eq!(next_handed_over(&mut spread, START, &["m2"]), (60, 5, "m2".into()), "{failed} {why}");
+        }
     }
 }
 
@@ -111,8 +114,13 @@ fn a_role_that_is_not_taken_for_ten_seconds_is_not_waited_for() {
 fn an_exclusion_lasts_at_most_an_hour() {
     let mut spread = Spread::new(&settings(4));
     leads(&mut spread, START, 4);
-    (0..9).for_each(|_| fails(&mut spread, START));
-    assert_eq!(next_handed_over(&mut spread, START, &["m2"]).0, 3_600);
+    let mut now = START;
+    for seconds in [60, 120, 240, 480, 960, 1_920] {
+        fails(&mut spread, now);
+        now = now + Duration::from_secs(seconds);
+    }
+    fails(&mut spread, now);
+    assert_eq!(next_handed_over(&mut spread, now, &["m2"]).0, 3_600);
 }
 
 #[test]
@@ -132,9 +140,11 @@ fn a_candidate_that_has_left_is_forgotten_with_its_failures() {
 fn a_returning_candidate_keeps_its_exclusion() {
     let mut spread = Spread::new(&settings(4));
     spread.hello_received(START, &"m2".into(), None);
-    (0..2).for_each(|_| fails(&mut spread, START));
-    assert_eq!(handed_over(&mut spread, START, Duration::from_secs(80)), []);
-    let later = START + Duration::from_secs(80);
+    fails(&mut spread, START);
+    let again = START + Duration::from_secs(60);
+    fails(&mut spread, again);
+    assert_eq!(handed_over(&mut spread, again, Duration::from_secs(80)), []);
+    let later = again + Duration::from_secs(80);
     leads(&mut spread, later, 4);
     assert_eq!(next_handed_over(&mut spread, later, &["m2"]).0, 40, "two minutes after it failed for the second time");
 }
@@ -143,10 +153,11 @@ fn a_returning_candidate_keeps_its_exclusion() {
 #[test]
 fn a_candidate_without_recent_hellos_is_not_waited_for() {
     let mut spread = Spread::new(&settings(6));
+    fails(&mut spread, START - Duration::from_secs(60));
     for other in ["m2", "m3", "m4"] {
         spread.hello_received(START, &other.into(), None);
     }
-    (0..2).for_each(|_| fails(&mut spread, START));
+    fails(&mut spread, START);
     leads(&mut spread, START, 2);
     for (role, other) in [(2, "m3"), (3, "m3"), (4, "m4"), (5, "m4")] {
         spread.observe(START, role, held_by(other));
