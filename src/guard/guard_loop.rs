@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use neli_kafka::clock::{self, Alarm};
 use neli_kafka::embedded::BrokerDirectory;
-use neli_proto::guard::{Action, Answer, Answers, CommandKind, Event, Guard, Remains};
+use neli_proto::guard::{Action, Answer, CommandKind, Event, Guard, Remains};
 use neli_proto::job::JobStatus;
 use neli_proto::time::{Span, Time};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -22,7 +22,7 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{self, Pid};
 
-use crate::guard::channel::{Backlog, Channel};
+use crate::guard::channel::Channel;
 use crate::guard::deadline_thread;
 use crate::guard::job::Job;
 use crate::guard::lease::{self, Lease};
@@ -64,7 +64,7 @@ pub(super) struct GuardLoop {
     /// The number of the lease descriptor, reserved in the job.
     pub(super) slot: OwnedFd,
     /// `None` once the supervisor's end is closed.
-    channel: Option<Channel>,
+    channel: Option<Channel<Answer>>,
     /// The supervisor, until it is known to be dead.
     supervisor: Option<Pid>,
     /// Its pidfd, which is readable once it is dead. `None` if the kernel has no pidfds.
@@ -78,7 +78,6 @@ pub(super) struct GuardLoop {
     pub(super) keeps_ended: bool,
     pub(super) terminal: Terminal,
     alarm: Alarm,
-    pub(super) answers: Backlog<Answers<OwnedFd>>,
     /// The lease descriptor of a term, from its first run on.
     pub(super) lease: Option<(i64, Lease)>,
     pub(super) job: Option<Job>,
@@ -166,7 +165,6 @@ impl GuardLoop {
             keeps_ended: false,
             terminal,
             alarm: Alarm::new()?,
-            answers: Backlog::default(),
             lease: None,
             job: None,
             attempt: 0,
@@ -183,7 +181,7 @@ impl GuardLoop {
         guard_loop.prepare_run_cgroup();
         // A guard whose pages must be read from a disk would be late. Locking may not be allowed.
         limits::lock_memory();
-        guard_loop.answers.queue.put(Answer::Ready, None);
+        guard_loop.answer(Answer::Ready, None);
         Ok(guard_loop)
     }
 
@@ -217,7 +215,8 @@ impl GuardLoop {
         // Its pidfd does not become readable while a tracer keeps one of its threads.
         let look_for_death = self.channel.is_none() && self.supervisor.is_some();
         let look = look_for_death.then(|| clock::now() + LOOK_FOR_DEATH);
-        [self.guard.poll_timeout(), look, self.answers.poll_timeout()].into_iter().flatten().min()
+        let flush = self.channel.as_ref().and_then(Channel::poll_timeout);
+        [self.guard.poll_timeout(), look, flush].into_iter().flatten().min()
     }
 
     /// Waits for an event or a timeout. Afterwards each part finds out by itself what to do. Nothing else in this loop blocks.
@@ -225,7 +224,7 @@ impl GuardLoop {
         let input = PollFlags::POLLIN;
         let mut sources = vec![PollFd::new(self.children.as_fd(), input), PollFd::new(self.alarm.as_fd(), input)];
         if let Some(channel) = &self.channel {
-            let output = if self.answers.awaits_room() { PollFlags::POLLOUT } else { PollFlags::empty() };
+            let output = if channel.awaits_room() { PollFlags::POLLOUT } else { PollFlags::empty() };
             sources.push(PollFd::new(channel.as_fd(), input | output));
         }
         let pidfd = self.supervisor_pidfd.as_ref().filter(|_| self.supervisor.is_some());
@@ -253,11 +252,10 @@ impl GuardLoop {
             let received = channel.receive();
             let now = clock::now();
             match received {
-                Ok(Some(packet)) => {
-                    if let Ok(order) = serde_json::from_slice(&packet.bytes) {
-                        self.tell(now, Event::Ordered(order), packet.descriptor.as_ref().map(AsFd::as_fd));
-                    }
+                Ok(Some((order, output))) => {
+                    self.tell(now, Event::Ordered(order), output.as_ref().map(AsFd::as_fd));
                 }
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return self.tell(now, Event::AllRead, None);
                 }
@@ -324,10 +322,17 @@ impl GuardLoop {
         self.tell(now, Event::MainEnded { status }, None);
     }
 
-    pub(super) fn flush(&mut self) {
+    /// Answers the supervisor, as soon as its socket has room.
+    pub(super) fn answer(&self, answer: Answer, along: Option<OwnedFd>) {
+        if let Some(channel) = &self.channel {
+            channel.queue.borrow_mut().put(answer, along);
+        }
+    }
+
+    pub(super) fn flush(&self) {
         if let Some(channel) = &self.channel {
             // If the supervisor is gone, its socket says so too.
-            let _ = self.answers.flush(clock::now(), channel);
+            let _ = channel.flush(clock::now());
         }
     }
 

@@ -1,6 +1,6 @@
 //! The supervisor's end of a guard.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -9,14 +9,14 @@ use std::path::Path;
 use std::process::ExitStatus;
 
 use neli_kafka::clock;
-use neli_proto::guard::{Answer, Order, Orders, Waiting};
+use neli_proto::guard::{Answer, Order};
 use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{self, Pid};
 
 use crate::config::VARIABLE_PREFIX;
-use crate::guard::channel::{Backlog, Channel};
+use crate::guard::channel::Channel;
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::signals::SignalSet;
@@ -36,8 +36,9 @@ pub struct GuardHandle {
     process: Option<OwnedFd>,
     is_dead: bool,
     end: Option<ExitStatus>,
-    channel: Channel,
-    backlog: RefCell<Backlog<Orders<OwnedFd>>>,
+    channel: Channel<Order>,
+    /// The term that it must release if this process dies.
+    owed: Cell<Option<i64>>,
 }
 
 impl GuardHandle {
@@ -75,7 +76,7 @@ impl GuardHandle {
         let (channel, peer) = Channel::pair()?;
         let supervisor_pidfd = system::open_pidfd(unistd::getpid()).ok();
         let guard_config = GuardConfig {
-            socket: peer.as_fd().as_raw_fd(),
+            socket: peer.as_raw_fd(),
             supervisor: unistd::getpid().as_raw(),
             supervisor_pidfd: supervisor_pidfd.as_ref().map(AsRawFd::as_raw_fd),
             ..guard_config.clone()
@@ -96,7 +97,7 @@ impl GuardHandle {
             kind: ChildKind::Guard,
         })?;
         let process = system::open_pidfd(pending.pid).ok();
-        let guard = Self { pid: pending.pid, process, is_dead: false, end: None, channel, backlog: RefCell::default() };
+        let guard = Self { pid: pending.pid, process, is_dead: false, end: None, channel, owed: Cell::new(None) };
         Ok((guard, pending))
     }
 
@@ -121,7 +122,8 @@ impl GuardHandle {
     ///
     /// As for [`send`](Self::send).
     pub fn send_with(&self, order: &Order, descriptor: Option<OwnedFd>) -> io::Result<()> {
-        self.backlog.borrow_mut().queue.put(order, descriptor);
+        self.owed.set(order.owed_after(self.owed.get()));
+        self.channel.queue.borrow_mut().put(order, descriptor);
         self.flush()
     }
 
@@ -132,22 +134,22 @@ impl GuardHandle {
     ///
     /// As for [`send`](Self::send).
     pub fn flush(&self) -> io::Result<()> {
-        self.backlog.borrow_mut().flush(clock::now(), &self.channel)
+        self.channel.flush(clock::now())
     }
 
     /// When to call [`flush`](Self::flush), because the kernel lacked memory for a queued order.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        self.backlog.borrow().poll_timeout()
+        self.channel.poll_timeout()
     }
 
     /// Whether orders are queued because the socket is full.
     pub(crate) fn awaits_room(&self) -> bool {
-        self.backlog.borrow().awaits_room()
+        self.channel.awaits_room()
     }
 
     /// Whether orders are queued.
     pub fn has_backlog(&self) -> bool {
-        !self.backlog.borrow().queue.is_empty()
+        !self.channel.queue.borrow().is_empty()
     }
 
     /// The next answer, and with [`Answer::Started`] the job's pidfd, if the kernel has pidfds; `None` at the end of the stream: the guard is dead
@@ -157,22 +159,15 @@ impl GuardHandle {
     ///
     /// `WouldBlock` if no answer has come; `InvalidData` if it can't be decoded.
     pub fn receive(&self) -> io::Result<Option<(Answer, Option<OwnedFd>)>> {
-        let Some(packet) = self.channel.receive()? else { return Ok(None) };
-        let answer =
-            serde_json::from_slice(&packet.bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-        let answer = if let Answer::Started { pid } = answer
-            && packet.is_descriptor_lost
-        {
-            Answer::StartedUnseen { pid }
-        } else {
-            answer
-        };
-        Ok(Some((answer, packet.descriptor)))
+        Ok(self.channel.receive()?.map(|(answer, descriptor)| match answer {
+            Answer::StartedUnseen { pid } if descriptor.is_some() => (Answer::Started { pid }, descriptor),
+            answer => (answer, descriptor),
+        }))
     }
 
     /// Whether the guard has a term that it must release if this process dies.
     pub(crate) fn owes_release(&self) -> bool {
-        self.backlog.borrow().queue.owes_release()
+        self.owed.get().is_some()
     }
 
     /// Closes the socket. The guard then kills the job if there is one, and ends unless it has a term to release.
@@ -238,8 +233,8 @@ mod tests {
 
     use super::*;
 
-    fn handle(pid: Pid, channel: Channel) -> GuardHandle {
-        GuardHandle { pid, process: None, is_dead: false, end: None, channel, backlog: RefCell::default() }
+    fn handle(pid: Pid, channel: Channel<Order>) -> GuardHandle {
+        GuardHandle { pid, process: None, is_dead: false, end: None, channel, owed: Cell::default() }
     }
 
     #[test]
@@ -247,10 +242,27 @@ mod tests {
         let (channel, peer) = Channel::pair().unwrap();
         let guard = handle(Pid::this(), channel);
         let answer = serde_json::to_vec(&Answer::Stuck { pids: vec![1, 2] }).unwrap();
-        peer.send(&answer[..answer.len() - 3], None).unwrap();
-        peer.send_json(&Answer::Gone, None).unwrap();
+        for packet in [&answer[..answer.len() - 3], br#"{"answer":"gone"}"#] {
+            unistd::write(&peer, packet).unwrap();
+        }
         assert_eq!(guard.receive().unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert_eq!(guard.receive().unwrap().unwrap().0, Answer::Gone);
+    }
+
+    #[test]
+    fn a_start_whose_descriptor_is_lost_is_unseen() {
+        let (channel, peer) = Channel::pair().unwrap();
+        let (guard, peer) = (handle(Pid::this(), channel), Channel::<Answer>::over(peer));
+        for descriptor in [Some(unistd::dup(io::stdin()).unwrap()), None] {
+            peer.queue.borrow_mut().put(Answer::StartedUnseen { pid: 7 }, descriptor);
+        }
+        peer.queue.borrow_mut().put(Answer::Started { pid: 7 }, None);
+        peer.flush(clock::now()).unwrap();
+        let received: [_; 3] = std::array::from_fn(|_| guard.receive().unwrap().unwrap().0);
+        assert_eq!(
+            received,
+            [Answer::Started { pid: 7 }, Answer::StartedUnseen { pid: 7 }, Answer::Started { pid: 7 }]
+        );
     }
 
     /// Without pidfds only the guard's pid is known, and after waiting for the guard it may belong to another process.

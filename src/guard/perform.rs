@@ -46,13 +46,13 @@ impl GuardLoop {
     pub(super) fn perform(&mut self, output: Option<BorrowedFd<'_>>) {
         while let Some(action) = self.next_action() {
             match action {
-                Action::Answer(answer) => self.answers.queue.put(answer, None),
+                Action::Answer(answer) => self.answer(answer, None),
                 Action::AnswerExited { status, look } => self.answer_exited(status, look),
                 Action::AnswerLeftBehind { until } => self.answer_left_behind(self.tree.named_members(until), true),
                 Action::AnswerStarted => self.answer_started(),
                 Action::AnswerStuck => {
                     let pids = self.tree.members().into_iter().take(MOST_STUCK).map(Pid::as_raw).collect();
-                    self.answers.queue.put(Answer::Stuck { pids }, None);
+                    self.answer(Answer::Stuck { pids }, None);
                 }
                 Action::BeginAnew => self.begin_anew(),
                 Action::End | Action::Release { .. } => self.ending = Some(action),
@@ -105,9 +105,9 @@ impl GuardLoop {
         let commands: Vec<Pid> = self.commands.pids().collect();
         let is_of_commands = self.has_children && look && self.tree.is_all_below(&commands);
         let left = self.has_children && !is_of_commands;
-        self.answers.queue.put(Answer::Exited { status, ended_at, left, foreground }, None);
+        self.answer(Answer::Exited { status, ended_at, left, foreground }, None);
         if is_of_commands && !commands.is_empty() {
-            self.answers.queue.put(Answer::CommandsLeft, None);
+            self.answer(Answer::CommandsLeft, None);
         }
         self.keeps_ended |= is_of_commands && commands.is_empty();
     }
@@ -116,19 +116,19 @@ impl GuardLoop {
         let count = processes.len();
         if count > 0 {
             processes.truncate(MOST_NAMED);
-            self.answers.queue.put(Answer::LeftBehind { processes, count, killed }, None);
+            self.answer(Answer::LeftBehind { processes, count, killed }, None);
         }
     }
 
     fn answer_started(&mut self) {
         if let Some(job) = &self.job {
             let (pid, pidfd) = (job.pid.as_raw(), system::open_pidfd(job.pid));
-            // For another reason the kernel has no pidfds, or a sandbox hides them.
-            let is_lost = pidfd
-                .as_ref()
-                .is_err_and(|error| matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)));
-            let answer = if is_lost { Answer::StartedUnseen { pid } } else { Answer::Started { pid } };
-            self.answers.queue.put(answer, pidfd.ok());
+            let answer = match pidfd.as_ref().map_err(io::Error::raw_os_error) {
+                Ok(_) | Err(Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)) => Answer::StartedUnseen { pid },
+                // It has ended, the kernel has no pidfds, or a sandbox hides them.
+                Err(_) => Answer::Started { pid },
+            };
+            self.answer(answer, pidfd.ok());
         }
     }
 

@@ -15,7 +15,7 @@ use core::time::Duration;
 pub use killing::{KillMethod, KillRound, Killing, SeenChild, SeenEnd, has_tree_ended};
 pub use message::{Action, Answer, CommandKind, Event, Grant, Named, Order, Remains, Step, Target, TreeGone};
 pub use obeying::SupervisorLife;
-pub use orders::{Answers, Orders, Waiting};
+pub use queue::Queue;
 pub use run::RunPhase;
 pub use starts::{AwaitedGuard, GuardStarts};
 
@@ -28,7 +28,7 @@ use tenure::Tenure;
 mod killing;
 mod message;
 mod obeying;
-mod orders;
+mod queue;
 mod run;
 mod starts;
 mod tenure;

@@ -115,7 +115,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "StopBehindSignals",
         breaks: "A stop or a kill waits behind all signals that must be passed on to the job",
-        edits: &[edit("return self.signals.put(*signal, *to)", "{ self.waiting.push_back((*order, along)); return; }")],
+        edits: &[edit(
+            "self.waiting.insert(‹before_signals›, (*order, along, 1));",
+            "before_signals.max(self.waiting.len())",
+        )],
         noticed_by: &[Node("orders::stop_and_kill_never_wait_behind_signals", "a stop waits behind signals")],
     },
     Mutant {

@@ -59,6 +59,26 @@ pub enum Order {
     TakeBack,
 }
 
+impl Order {
+    /// The term that the guard must release if the supervisor dies, once it has got this order, and `owed` one before: a term that it was given, until an
+    /// order reports that it was released.
+    #[must_use]
+    pub fn owed_after(&self, owed: Option<i64>) -> Option<i64> {
+        match self {
+            // With a lease alone before the first run too.
+            Self::Lease(grant) | Self::Spawn { grant, .. } => Some(grant.term),
+            Self::Released { term } => owed.filter(|owed| owed > term),
+            Self::Command { .. }
+            | Self::HandOn
+            | Self::Kill
+            | Self::Over { .. }
+            | Self::Signal { .. }
+            | Self::Stop { .. }
+            | Self::TakeBack => owed,
+        }
+    }
+}
+
 /// The right to run a job: a term, and until when it is held.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub struct Grant {
@@ -154,9 +174,10 @@ pub enum Answer {
     Ready,
     /// Processes of the job are left although they were sent SIGKILL. They are searched for, and sent it again. This is reported each time.
     StillKilling,
-    /// The job has executed. A pidfd of its main process is sent with it, if the kernel has pidfds.
+    /// The job has executed. The supervisor has a pidfd of its main process, if the kernel has pidfds.
     Started { pid: i32 },
-    /// The job has executed, but the descriptor of its main process could not be sent: the kernel or one of the two processes has none left.
+    /// The same, but the descriptor was lost: the kernel or one of the two processes has none left. The guard sends this with the descriptor, and
+    /// whoever gets both takes it for [`Started`](Self::Started).
     StartedUnseen { pid: i32 },
     /// The job's main process was stopped by this signal.
     Stopped { signal: i32 },
@@ -350,6 +371,18 @@ mod tests {
         let text = serde_json::to_string(&of_window).unwrap();
         assert_eq!(serde_json::from_str::<Order>(&text).unwrap(), of_window);
         assert_eq!(serde_json::to_string(&Answer::Gone).unwrap(), r#"{"answer":"gone"}"#);
+    }
+
+    #[test]
+    fn a_release_is_owed_from_the_first_order_with_the_term_until_an_order_settles_it() {
+        let grant = Grant { term: 1, seen: 1, next_seq: 1, until: Time::from_nanos(1) };
+        let owed_after = |orders: &[Order]| orders.iter().fold(None, |owed, order| order.owed_after(owed));
+        assert_eq!(owed_after(&[Order::Lease(grant)]), Some(1), "before the first run");
+        assert_eq!(owed_after(&[Order::Lease(grant), Order::Released { term: 1 }]), None);
+        let spawn = Order::Spawn { grant, run: 1, attempt: 1, window: None };
+        assert_eq!(owed_after(&[spawn, Order::Released { term: 0 }]), Some(1), "that was an earlier term");
+        assert_eq!(owed_after(&[spawn, Order::Over { term: 1 }]), Some(1));
+        assert_eq!(owed_after(&[spawn, Order::Over { term: 1 }, Order::Released { term: 1 }]), None);
     }
 
     #[test]

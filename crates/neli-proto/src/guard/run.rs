@@ -4,8 +4,8 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use super::killing::{KillMethod, KillRound, Killing, SeenEnd};
-use super::message::{Action, Answer, Step, Target};
-use super::orders::Forwarded;
+use super::message::{Action, Answer, Order, Step, Target};
+use super::queue::Queue;
 use crate::job::JobStatus;
 use crate::time::Time;
 
@@ -17,7 +17,7 @@ const SIGTSTP: i32 = 20;
 pub(super) struct GuardedRun {
     pub(super) phase: RunPhase,
     /// Signals that wait until the main process has executed.
-    held_back: Forwarded,
+    held_back: Queue<Order, ()>,
     /// Why it could not execute.
     failure: Option<Answer>,
     /// Whether the main process's group was asked to stop.
@@ -67,7 +67,7 @@ impl GuardedRun {
     /// Passes a signal on as soon as the job has executed.
     pub(super) fn signal(&mut self, signal: i32, to: Target, actions: &mut VecDeque<Action>) {
         match self.phase {
-            RunPhase::Starting => self.held_back.put(signal, to),
+            RunPhase::Starting => self.held_back.put(&Order::Signal { signal, to }, None),
             RunPhase::Running => actions.push_back(Action::Signal { signal, to }),
             RunPhase::MainEnded => {}
         }
@@ -149,7 +149,7 @@ impl GuardedRun {
 
     fn pass_on_held_back(&mut self, actions: &mut VecDeque<Action>) {
         self.phase = RunPhase::Running;
-        while let Some((signal, to)) = self.held_back.take_first() {
+        while let Some(Order::Signal { signal, to }) = self.held_back.take_first() {
             actions.push_back(Action::Signal { signal, to });
         }
     }

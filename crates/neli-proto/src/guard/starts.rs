@@ -7,7 +7,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 
 use super::message::{Answer, Grant, Order};
-use super::orders::{Orders, Waiting};
+use super::queue::Queue;
 use crate::time::Time;
 
 /// The guards that are starting and those that wait, by the numbers of their roles.
@@ -74,7 +74,7 @@ impl GuardStarts {
 /// alive.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct AwaitedGuard {
-    orders: Orders<()>,
+    orders: Queue<Order, ()>,
     /// The last grant.
     grant: Option<Grant>,
     is_job_ordered: bool,
@@ -134,9 +134,7 @@ impl AwaitedGuard {
     pub fn into_orders(self) -> impl Iterator<Item = Order> {
         let Self { mut orders, grant, .. } = self;
         core::iter::from_fn(move || {
-            let (order, _) = orders.first()?;
-            orders.drop_first();
-            Some(match (order, grant) {
+            Some(match (orders.take_first()?, grant) {
                 (Order::Lease(_), Some(grant)) => Order::Lease(grant),
                 (Order::Spawn { run, attempt, window, .. }, Some(grant)) => {
                     Order::Spawn { grant, run, attempt, window }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli_proto::candidate;
 use neli_proto::fact::Fact;
-use neli_proto::guard::{Answer, Answers, Grant, SeenEnd, Waiting};
+use neli_proto::guard::{Answer, Grant, Queue, SeenEnd};
 use neli_proto::hello::Hello;
 use neli_proto::job::CommandEnd;
 use neli_proto::kafka::Request;
@@ -63,7 +63,7 @@ pub(crate) struct Machine {
     check: Option<u32>,
     hooks: Vec<u32>,
     /// Answers of the guard that the supervisor has not read.
-    pub(crate) answers: Answers<()>,
+    pub(crate) answers: Queue<Answer, ()>,
     /// Delivery reports that it has not read.
     pub(crate) receipts: VecDeque<candidate::Event>,
     /// The number of its outstanding query for the key's facts.
@@ -136,7 +136,7 @@ impl Machine {
             released: -1,
             check: None,
             hooks: Vec::new(),
-            answers: Answers::default(),
+            answers: Queue::default(),
             receipts: VecDeque::new(),
             facts_asked: None,
             forgets_at_begin: 0,
@@ -257,7 +257,7 @@ impl Machine {
 
     /// Reads one of the waiting events.
     pub(crate) fn receive(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
-        if let Some((answer, _)) = self.answers.take_first() {
+        if let Some(answer) = self.answers.take_first() {
             actions.logged.push(format!("its guard answers: {answer:?}"));
             self.answered(now, answer);
         } else if let Some(receipt) = self.receipts.pop_front() {
@@ -292,7 +292,7 @@ impl Machine {
             if let Some(action) = self.node.poll_action() {
                 self.perform_one(now, action, setup, actions);
             } else if !setup.slow_pipe
-                && let Some((answer, _)) = self.answers.take_first()
+                && let Some(answer) = self.answers.take_first()
             {
                 self.answered(now, answer);
             } else {

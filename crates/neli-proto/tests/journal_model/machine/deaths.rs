@@ -1,6 +1,6 @@
 //! Deaths of a supervisor, and of a whole machine.
 
-use neli_proto::guard::Answers;
+use neli_proto::guard::Queue;
 use neli_proto::guard::{Grant, Order};
 use neli_proto::time::Time;
 
@@ -37,7 +37,7 @@ impl Machine {
         self.reader = Reader::default();
         self.late_answer = None;
         (self.check, self.hooks) = (None, Vec::new());
-        self.answers = Answers::default();
+        self.answers = Queue::default();
         self.receipts.clear();
         self.facts_asked = None;
         self.facts_events.clear();

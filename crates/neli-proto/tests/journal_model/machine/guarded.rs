@@ -15,7 +15,7 @@ use crate::world::Breach;
 impl Machine {
     /// Handles that the guard has died and was waited for. Its answers are read first.
     pub(crate) fn guard_died(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
-        while let Some((answer, _)) = self.answers.take_first() {
+        while let Some(answer) = self.answers.take_first() {
             self.answered(now, answer);
         }
         self.guard.life = Life::Dead;

@@ -1,6 +1,5 @@
 //! The steps that are possible in a world.
 
-use neli_proto::guard::Waiting;
 use neli_proto::time::Time;
 
 use crate::flaws::{WorldFlaw, is_flawed};
