@@ -105,9 +105,7 @@ fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
         kill_margin: Duration::from_millis(20),
         lease: Duration::from_secs(5),
         mark: Mark::new(),
-        member: "m-1".into(),
         releaser: "/bin/false".into(),
-        release: serde_json::Value::Null,
         release_queue: release_queue.number(),
         ..GuardConfig::default()
     }

@@ -30,7 +30,7 @@ use std::process::ExitCode;
 use crate::guard::guard_loop::GuardLoop;
 
 pub use crate::guard::handle::GuardHandle;
-pub use crate::guard::message::{GuardConfig, ReleaseRequest};
+pub use crate::guard::message::GuardConfig;
 pub(crate) use crate::guard::trial::trial;
 pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, Properties};
-use neli_proto::record::Record;
+use neli_proto::record::{MemberId, Record};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{self, Sender};
@@ -18,7 +18,6 @@ use tokio::time::timeout;
 
 use crate::config::WORDS;
 use crate::exit::ExitStatus;
-use crate::guard;
 use crate::process::memory_files::Deliverer;
 
 /// The most records in flight at once. A producer's queue has room for a thousand.
@@ -27,10 +26,10 @@ const MOST_IN_FLIGHT: usize = 500;
 /// How often it looks for more requests while it waits for Kafka: the guards of one supervisor append theirs within some milliseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// A guard's request, with its configuration decoded.
-type ReleaseRequest = guard::ReleaseRequest<ReleaseConfig>;
+/// A guard's request, one line of JSON in the queue: a release, and what else it takes to send it.
+type ReleaseRequest = (ReleaseConfig, Record);
 
-/// The parameters of a release, besides the term. The guard passes them on unread.
+/// The parameters of a release, besides those of the term.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct ReleaseConfig {
     /// Kafka's address, or that of the embedded broker.
@@ -39,6 +38,8 @@ pub struct ReleaseConfig {
     pub properties: Properties,
     /// The election.
     pub election: ElectionId,
+    /// This candidate's member id.
+    pub member: MemberId,
     /// The candidate's name.
     pub name: String,
     /// How long to try, in milliseconds.
@@ -98,8 +99,9 @@ struct Releaser {
     producer: Option<Producer>,
     events: Sender<KafkaEvent>,
     waiting: VecDeque<ReleaseRequest>,
-    /// The last request with a hello, which is sent when all releases are settled: standbys wait for these.
-    hello_due: Option<ReleaseRequest>,
+    /// That of the last request with a hello, which is sent when all releases are settled: standbys wait for these. With the release's sequence number,
+    /// so that its delivery and its failure are both reported.
+    hello_due: Option<(ReleaseConfig, Option<u64>)>,
     /// How many records were sent, and are not known to be delivered, or not to be.
     in_flight: usize,
     /// Why one of the records could not be sent, or was not delivered.
@@ -124,30 +126,34 @@ impl Releaser {
     /// Sends the waiting releases, as far as there is room. One that can't be sent does not end the process: the others would be lost.
     fn send(&mut self) {
         while self.in_flight < MOST_IN_FLIGHT
-            && let Some(request) = self.waiting.pop_front()
+            && let Some((config, release)) = self.waiting.pop_front()
         {
-            let election = &request.release.election;
-            self.append(&request, election, &election.key(), &record(&request).to_bytes());
-            if request.release.hello.is_some() {
-                self.hello_due = Some(request);
+            let election = &config.election;
+            self.append(&config, election, release.seq, &election.key(), &release.to_bytes());
+            if config.hello.is_some() {
+                self.hello_due = Some((config, release.seq));
             }
         }
     }
 
     /// Sends the dead process's hello. Returns whether one was due and could be sent.
     fn say_hello(&mut self) -> bool {
-        let Some(request) = self.hello_due.take() else { return false };
-        let Some((key, line)) = &request.release.hello else { return false };
-        let election = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..request.release.election.clone() };
-        // With a sequence number, as a release has one, its delivery and its failure are both reported.
-        self.append(&request, &election, key, line.as_bytes())
+        let Some((config, seq)) = self.hello_due.take() else { return false };
+        let Some((key, line)) = &config.hello else { return false };
+        let election = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..config.election.clone() };
+        self.append(&config, &election, seq, key, line.as_bytes())
     }
 
-    /// Sends a record with the sequence number of `request`. Returns whether that was possible.
-    fn append(&mut self, request: &ReleaseRequest, election: &ElectionId, key: &str, payload: &[u8]) -> bool {
-        let sent = self
-            .producer(&request.release)
-            .and_then(|producer| Ok(producer.send(election, Some(request.seq), key, Some(payload))?));
+    /// Sends a record. Returns whether that was possible.
+    fn append(
+        &mut self,
+        config: &ReleaseConfig,
+        election: &ElectionId,
+        seq: Option<u64>,
+        key: &str,
+        payload: &[u8],
+    ) -> bool {
+        let sent = self.producer(config).and_then(|producer| Ok(producer.send(election, seq, key, Some(payload))?));
         match sent {
             Ok(()) => {
                 self.in_flight += 1;
@@ -173,23 +179,26 @@ impl Releaser {
     }
 }
 
-fn record(request: &ReleaseRequest) -> Record {
-    let ReleaseRequest { member, term, seen, seq, late_ms, release } = request;
-    Record::release_for_dead(Some(member.clone()), &release.name, *term, *seen, *seq, *late_ms)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn request(properties: &str) -> ReleaseRequest {
+        let config = format!(
+            r#"{{"bootstrap":"localhost:1","properties":{properties},
+                "election":{{"group":"g","topic":"t","partition":0,"role":0}},
+                "member":"m","name":"n","lease_ms":5000,"hello":null}}"#
+        );
+        let release = Record::release_for_dead(Some("m".into()), "n", 42, 57, 9, Some(8));
+        (serde_json::from_str(&config).unwrap(), release)
+    }
+
     #[test]
-    fn an_entry_of_the_guard_is_read_and_becomes_a_release() {
-        let request = r#"{"member":"m","term":42,"seen":57,"seq":9,"late_ms":8,"release":{
-            "bootstrap":"localhost:9092","properties":[["linger.ms","1"]],
-            "election":{"group":"g","topic":"t","partition":0,"role":0},"name":"n","lease_ms":5000,"hello":null}}"#;
-        let request: ReleaseRequest = serde_json::from_str(request).unwrap();
+    fn an_entry_of_the_guard_is_read_and_is_a_release() {
+        let entry = serde_json::to_string(&request(r#"[["linger.ms","1"]]"#)).unwrap();
+        let (_, release): ReleaseRequest = serde_json::from_str(&entry).unwrap();
         let line = r#"{"v":1,"member":"m","name":"n","seq":9,"kind":"release","term":42,"seen":57,"why":"supervisor-died","exit":null,"late_ms":8}"#;
-        assert_eq!(String::from_utf8(record(&request).to_bytes()).unwrap(), line);
+        assert_eq!(String::from_utf8(release.to_bytes()).unwrap(), line);
     }
 
     #[test]
@@ -210,14 +219,6 @@ mod tests {
 
     #[test]
     fn a_release_that_can_not_be_sent_does_not_keep_others_from_being_sent() {
-        let request = |properties: &str| {
-            let request = format!(
-                r#"{{"member":"m","term":42,"seen":57,"seq":9,"late_ms":null,"release":{{
-                "bootstrap":"localhost:1","properties":{properties},
-                "election":{{"group":"g","topic":"t","partition":0,"role":0}},"name":"n","lease_ms":5000,"hello":null}}}}"#
-            );
-            serde_json::from_str::<ReleaseRequest>(&request).unwrap()
-        };
         let (events, _results) = mpsc::channel(4);
         let mut releaser = Releaser::new(events);
         releaser.waiting.extend([request(r#"[["no.such.property","1"]]"#), request("[]")]);

@@ -1,5 +1,5 @@
-//! What a guard gets at its start, in a sealed file, and what it passes on at its end. The messages between guard and
-//! supervisor are defined in [`neli_proto::guard`]: one JSON object per packet, in both directions. Packets that can't be decoded are ignored.
+//! What a guard gets at its start, in a sealed file. The messages between guard and supervisor are defined in [`neli_proto::guard`]: one JSON object
+//! per packet, in both directions. Packets that can't be decoded are ignored.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use neli_proto::record::{MemberId, Offset};
 use serde::{Deserialize, Serialize};
 
 use crate::process::attributes::{Mark, Scheduling};
 use crate::process::signals::SignalSet;
+use crate::release::ReleaseConfig;
 
 /// The longest packet, in bytes.
 pub(super) const LONGEST: usize = 4096;
@@ -45,16 +45,14 @@ pub struct GuardConfig {
     pub lease: Duration,
     /// The mark of the job's processes, if they can have one.
     pub mark: Option<Mark>,
-    /// This candidate's member id.
-    pub member: MemberId,
     /// `--on-lead`.
     pub on_lead: Option<OsString>,
     /// The job's soft limit of open files, if that of `neli-run` has been raised above it.
     pub open_files: Option<u64>,
     /// The program that the guard becomes to release in a dead supervisor's place: `/proc/self/exe`.
     pub releaser: PathBuf,
-    /// The access to Kafka for that program. The guard passes it on unread.
-    pub release: serde_json::Value,
+    /// The configuration of that program. Without one nothing is released.
+    pub release: Option<ReleaseConfig>,
     /// The queue to which all guards of this supervisor append their releases, by its descriptor.
     pub release_queue: RawFd,
     /// The job's scheduling, if that of `neli-run` has been raised above it.
@@ -70,25 +68,8 @@ pub struct GuardConfig {
 impl fmt::Debug for GuardConfig {
     /// Commands, environment and release configuration may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GuardConfig").field("member", &self.member).finish_non_exhaustive()
+        f.debug_struct("GuardConfig").finish_non_exhaustive()
     }
-}
-
-/// The guard's input for the program that releases a term in a dead supervisor's place, one line of JSON in the queue.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct ReleaseRequest<R> {
-    /// The member that held the term.
-    pub member: MemberId,
-    /// The term.
-    pub term: Offset,
-    /// The offset up to which the journal was read when the term was still current.
-    pub seen: Offset,
-    /// The release's sequence number.
-    pub seq: u64,
-    /// How long after the lease's end a process of the job may have been alive, in milliseconds.
-    pub late_ms: Option<u64>,
-    /// [`GuardConfig::release`], which the guard does not decode.
-    pub release: R,
 }
 
 #[cfg(test)]
@@ -102,7 +83,11 @@ mod tests {
             environment: vec![("TOKEN".into(), "hunter2".into())],
             health: Some("check --password=hunter2".into()),
             on_lead: Some("tell --password=hunter2".into()),
-            release: serde_json::json!({"sasl.password": "hunter2"}),
+            release: serde_json::from_value(serde_json::json!({
+                "bootstrap": "localhost:1", "properties": [["sasl.password", "hunter2"]], "member": "m", "name": "n", "lease_ms": 5_000,
+                "election": {"group": "g", "topic": "t", "partition": 0, "role": 0},
+            }))
+            .unwrap(),
             ..GuardConfig::default()
         };
         assert!(!format!("{guard_config:?}").contains("hunter2"));

@@ -14,6 +14,7 @@ use std::time::Duration;
 use neli_kafka::clock;
 use neli_proto::guard::{Action, Answer, CommandKind, Event, Grant, KillMethod, Named, Step, Target};
 use neli_proto::job::{CommandEnd, JobStatus};
+use neli_proto::record::Record;
 use neli_proto::time::{Time, millis_rounded_up};
 use nix::libc::{self, SIGCONT, SIGKILL};
 use nix::unistd::{self, Pid};
@@ -23,7 +24,6 @@ use crate::guard::deadline_thread::kill_from;
 use crate::guard::guard_loop::GuardLoop;
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
-use crate::guard::message::ReleaseRequest;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::memory_files::Deliverer;
 use crate::process::shell::{self, ShellCommands};
@@ -226,15 +226,11 @@ impl GuardLoop {
     /// queue, this process becomes the program that does.
     pub(super) fn release(self, grant: Grant, late: Option<Duration>) -> io::Result<()> {
         let Self { guard_config, release_queue, attributes_of_job, .. } = self;
-        let request = ReleaseRequest {
-            member: guard_config.member,
-            term: grant.term,
-            seen: grant.seen,
-            seq: grant.next_seq,
-            late_ms: late.map(millis_rounded_up),
-            release: guard_config.release,
-        };
-        let Some(deliverer) = release_queue.append(&request)? else { return Ok(()) };
+        let Some(config) = guard_config.release else { return Ok(()) };
+        let Grant { term, seen, next_seq, .. } = grant;
+        let (member, late_ms) = (Some(config.member.clone()), late.map(millis_rounded_up));
+        let release = Record::release_for_dead(member, &config.name, term, seen, next_seq, late_ms);
+        let Some(deliverer) = release_queue.append(&(config, release))? else { return Ok(()) };
         // The program is a client of Kafka, which may need more open files than the job.
         EarlierAttributes { open_files: None, mark: None, ..attributes_of_job }.restore()?;
         become_releaser(&guard_config.releaser, deliverer).map(|never| match never {})

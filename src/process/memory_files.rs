@@ -73,7 +73,7 @@ fn is_sealed(number: RawFd) -> bool {
 /// The size of the number at the file's beginning: the offset of the first request that was not delivered yet.
 const HEADER: u64 = 8;
 
-/// The queue in a process that appends to it: after the header, one JSON object per line, and blank lines. Writes append to its end.
+/// The queue in a process that appends to it: after the header, one line of JSON per request, and blank lines. Writes append to its end.
 #[derive(Debug)]
 pub struct ReleaseQueue(File);
 

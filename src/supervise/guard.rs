@@ -12,6 +12,7 @@ use nix::unistd::Pid;
 
 use crate::exit::is_shortage;
 use crate::guard::{Answer, CommandKind, GuardHandle, Order};
+use crate::release::ReleaseConfig;
 use crate::report::events;
 use crate::supervise::job::{MainProcess, StartGuard};
 use crate::supervise::{MainLoop, start};
@@ -148,23 +149,24 @@ impl MainLoop {
 
     fn start_first_guard(&mut self, role: usize) {
         let (election, release) = (&self.nodes.roles[role].election, self.release_config(role));
-        let guard_config = self.job_maker.guard_config(&self.config, election, release);
+        let guard_config = self.job_maker.guard_config(&self.config, election, Some(release));
         match self.reserve.lent(|| self.job_maker.start_job(guard_config, GuardHandle::begin)) {
             Ok(job) => self.nodes.roles[role].job = Some(job),
             Err(error) => self.guard_refused(role, "the guard can't be started", &error),
         }
     }
 
-    fn release_config(&self, role: usize) -> serde_json::Value {
-        let (access, election) = (self.nodes.session.access(), &self.nodes.roles[role].election);
-        start::release_config(&self.config, access, election, self.nodes.hello_after_death().as_ref())
+    fn release_config(&self, role: usize) -> ReleaseConfig {
+        let (access, member) = (self.nodes.session.access(), &self.job_maker.member);
+        let (election, hello) = (&self.nodes.roles[role].election, self.nodes.hello_after_death());
+        start::release_config(&self.config, access, election, member, hello.as_ref())
     }
 
     /// Gives a new guard its configuration: it has no term yet.
     pub(super) fn renew_guard(&mut self, role: usize) {
         let release = self.release_config(role);
         if let Some(job) = &mut self.nodes.roles[role].job {
-            job.config.release = release;
+            job.config.release = Some(release);
             self.start_guard(role);
         }
     }

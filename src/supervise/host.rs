@@ -244,8 +244,7 @@ impl MainLoop {
             commands.start(line, run, &job.config)
         } else {
             // A hook has no term to release.
-            let release = serde_json::Value::Null;
-            commands.start(line, run, &self.job_maker.guard_config(&self.config, election, release))
+            commands.start(line, run, &self.job_maker.guard_config(&self.config, election, None))
         };
         if let Some(event) = event {
             self.tell(role, event);

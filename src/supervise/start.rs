@@ -18,7 +18,6 @@ use neli_proto::time::{Time, millis};
 use nix::sys::prctl;
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::{self, Pid};
-use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{self, Config};
@@ -29,7 +28,7 @@ use crate::process::cgroup::{self, CgroupMaker};
 use crate::process::memory_files::ReleaseQueue;
 use crate::process::terminal::{is_there, may_be_handed_on};
 use crate::process::{descriptors, limits, procfs, signals, spin_watch, system};
-use crate::release;
+use crate::release::{self, ReleaseConfig};
 use crate::report::events;
 use crate::report::log::Logger;
 use crate::supervise::job::{self, GuardedJob, StartGuard};
@@ -72,7 +71,12 @@ pub(super) struct JobMaker {
 impl JobMaker {
     /// The configuration of a guard without its control group, with this [configuration for the release](release_config); hooks get the same
     /// environment.
-    pub(super) fn guard_config(&self, config: &Config, election: &ElectionId, release: Value) -> GuardConfig {
+    pub(super) fn guard_config(
+        &self,
+        config: &Config,
+        election: &ElectionId,
+        release: Option<ReleaseConfig>,
+    ) -> GuardConfig {
         GuardConfig {
             broker: self.broker.clone(),
             command: config.command.clone(),
@@ -86,7 +90,6 @@ impl JobMaker {
             kill_margin: config.timings.kill_margin,
             lease: config.timings.lease,
             mark: Mark::new(),
-            member: self.member.clone(),
             on_lead: config.hooks.get(&Hook::Lead).cloned(),
             open_files: self.open_files,
             releaser: PROGRAM.into(),
@@ -156,8 +159,8 @@ impl Prepared {
         let runtime = Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
         let job = if config.roles.is_none() {
             let election = config.elections.election(0, 1);
-            let release = release_config(&config, &access, &election, None);
-            let guard_config = job_maker.guard_config(&config, &election, release);
+            let release = release_config(&config, &access, &election, &job_maker.member, None);
+            let guard_config = job_maker.guard_config(&config, &election, Some(release));
             let _within = runtime.enter();
             let started = job_maker.start_job(guard_config, GuardHandle::start);
             Some(started.map_err(|error| anyhow!("the guard can't be started: {}", why_not_started(&error)))?)
@@ -210,18 +213,23 @@ fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>)> {
 }
 
 /// The guard's configuration for the process that releases the term if the supervisor dies. `hello` is that of a process with many roles.
-pub(super) fn release_config(config: &Config, access: &Access, election: &ElectionId, hello: Option<&Hello>) -> Value {
-    let settings = release::ReleaseConfig {
+pub(super) fn release_config(
+    config: &Config,
+    access: &Access,
+    election: &ElectionId,
+    member: &MemberId,
+    hello: Option<&Hello>,
+) -> ReleaseConfig {
+    ReleaseConfig {
         bootstrap: access.bootstrap.clone(),
         properties: release::with_absolute_paths(&access.properties),
         election: election.clone(),
+        member: member.clone(),
         name: config.name.clone(),
         lease_ms: millis(config.timings.lease),
         hello: hello
             .map(|hello| (config.elections.hello_key(), String::from_utf8_lossy(&hello.to_bytes()).into_owned())),
-    };
-    // A struct of strings and numbers always serializes.
-    serde_json::to_value(&settings).unwrap_or_default()
+    }
 }
 
 /// Connects this process's producer.

@@ -20,6 +20,7 @@ use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::attributes::Mark;
 use neli_run::process::memory_files::ReleaseQueue;
 use neli_run::process::system;
+use neli_run::release::ReleaseConfig;
 use nix::libc::{O_NONBLOCK, SIGKILL};
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::stat::Mode;
@@ -305,12 +306,20 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
         kill_margin: KILL_MARGIN,
         lease: Duration::from_secs(5),
         mark: Mark::new(),
-        member: "m-1".into(),
         releaser: "/bin/false".into(),
-        release: serde_json::json!({"why": "supervisor-died"}),
+        release: Some(release_config(&[])),
         release_queue: release_queue().number(),
         ..GuardConfig::default()
     }
+}
+
+/// The configuration of a release, with these properties.
+pub(crate) fn release_config(properties: &[(&str, &str)]) -> ReleaseConfig {
+    let config = serde_json::json!({
+        "bootstrap": "localhost:1", "properties": properties, "member": "m-1", "name": "n", "lease_ms": 5_000, "hello": null,
+        "election": {"group": "g", "topic": "t", "partition": 0, "role": 0},
+    });
+    serde_json::from_value(config).unwrap()
 }
 
 /// The release queue of this process's guards.

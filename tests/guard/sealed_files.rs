@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use crate::fixture::{GuardFixture, descriptors, far_deadline, guard_config, script};
+use crate::fixture::{GuardFixture, descriptors, far_deadline, guard_config, release_config, script};
 
 /// A secret in the guard's configuration.
 const SECRET: &str = "correct horse";
@@ -48,7 +48,7 @@ fn the_configuration_is_sealed_and_in_no_argument() {
     program::write(&idle, "#!/bin/sh\nexec sleep 600\n");
     let mut guard_config = guard_config(script("true"), directory.path());
     guard_config.environment.push(("SECRET".into(), SECRET.into()));
-    guard_config.release = serde_json::json!({ "sasl.password": SECRET });
+    guard_config.release = Some(release_config(&[("sasl.password", SECRET)]));
     let guard = GuardHandle::start(&idle, &guard_config).unwrap();
     let [file] = &in_memory(guard.pid(), "neli-run")[..] else { panic!("one file with the configuration") };
     let all = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;

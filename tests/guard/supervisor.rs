@@ -14,7 +14,9 @@ use harness::process::Process;
 use harness::program;
 use neli_kafka::clock;
 use neli_proto::job::JobStatus;
-use neli_run::guard::{Answer, GuardConfig, GuardHandle, Order, ReleaseRequest};
+use neli_proto::record::Record;
+use neli_run::guard::{Answer, GuardConfig, GuardHandle, Order};
+use neli_run::release::ReleaseConfig;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -186,10 +188,9 @@ fn when_the_supervisor_dies_the_tree_is_killed_and_the_term_released() {
     assert_eq!(lines.next(), Some("release"));
     assert_eq!(lines.next(), Some("/"));
     assert_eq!(lines.next(), Some(policy(nix::unistd::getpid()).to_string().as_str()));
-    let release_request: ReleaseRequest<serde_json::Value> = serde_json::from_str(lines.next().unwrap()).unwrap();
-    assert_eq!((release_request.member.as_str(), release_request.term), ("m-1", 42));
-    assert_eq!((release_request.seen, release_request.seq), (57, 9));
-    assert_eq!(release_request.release, serde_json::json!({"why": "supervisor-died"}));
+    let (config, release): (ReleaseConfig, Record) = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!((config.member.as_str(), config.bootstrap.as_str()), ("m-1", "localhost:1"));
+    assert_eq!(release, Record::release_for_dead(Some("m-1".into()), "n", 42, 57, 9, None));
     let open: Vec<&str> = lines.filter(|line| line.contains("->")).collect();
     // The script itself redirects its stdout, and 10 or 255 is the script, which its shell reads.
     let strangers = open.iter().filter(|line| {
