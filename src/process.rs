@@ -3,6 +3,7 @@
 pub mod attributes;
 pub mod cgroup;
 pub mod descriptors;
+pub(crate) mod held;
 pub mod limits;
 pub mod memory_files;
 pub mod procfs;

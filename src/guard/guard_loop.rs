@@ -283,7 +283,7 @@ impl GuardLoop {
                 self.tell(now, Event::CommandEnded { kind, end }, None);
             }
         }
-        let main = self.job.as_ref().filter(|job| job.has_main).map(|job| job.pid);
+        let main = self.job.as_ref().filter(|job| job.has_main).map(Job::pid);
         for (_, status) in reaped.changes.iter().filter(|(pid, _)| Some(*pid) == main) {
             self.observe_main(now, *status);
         }

@@ -19,6 +19,7 @@ use crate::config::VARIABLE_PREFIX;
 use crate::guard::channel::Channel;
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::EarlierAttributes;
+use crate::process::held::HeldProcess;
 use crate::process::signals::SignalSet;
 use crate::process::spawn::{ChildKind, Image, PendingChild, Progress, SpawnSpec, spawn};
 use crate::process::{memory_files, procfs, system};
@@ -32,8 +33,7 @@ const GUARD: &str = "guard";
 /// The descriptor is readable when an answer has come. Dropping this value closes the socket, and the guard then kills the tree.
 #[derive(Debug)]
 pub struct GuardHandle {
-    pid: Pid,
-    process: Option<OwnedFd>,
+    process: HeldProcess,
     is_dead: bool,
     end: Option<ExitStatus>,
     channel: Channel<Order>,
@@ -96,14 +96,14 @@ impl GuardHandle {
             deadline: None,
             kind: ChildKind::Guard,
         })?;
-        let process = system::open_pidfd(pending.pid).ok();
-        let guard = Self { pid: pending.pid, process, is_dead: false, end: None, channel, owed: Cell::new(None) };
+        let process = HeldProcess::open(pending.pid);
+        let guard = Self { process, is_dead: false, end: None, channel, owed: Cell::new(None) };
         Ok((guard, pending))
     }
 
     /// The guard's pid; it leads a process group with the same number.
     pub fn pid(&self) -> Pid {
-        self.pid
+        self.process.pid
     }
 
     /// Sends an order. If the guard's socket is full, or the kernel lacks memory, orders are queued. Signals that are passed on come last in
@@ -193,8 +193,7 @@ impl GuardHandle {
 
     /// Whether it has ended, according to the kernel. If another process traces it, this process can't wait for it until that one has.
     pub(crate) fn has_ended(&self) -> bool {
-        let is_told = self.process.as_ref().is_some_and(|process| system::tells_end(process.as_fd()));
-        self.is_dead || is_told || procfs::has_ended(self.pid)
+        self.is_dead || self.process.tells_end() || procfs::has_ended(self.process.pid)
     }
 
     /// Sends a signal to the guard alone.
@@ -203,13 +202,7 @@ impl GuardHandle {
     ///
     /// `ESRCH` if it is gone.
     pub fn signal(&self, signal: i32) -> io::Result<()> {
-        if self.is_dead {
-            return Err(Errno::ESRCH.into());
-        }
-        match &self.process {
-            Some(process) => system::signal_pidfd(process.as_fd(), signal),
-            None => system::signal(self.pid, signal),
-        }
+        if self.is_dead { Err(Errno::ESRCH.into()) } else { self.process.signal(signal) }
     }
 }
 
@@ -234,7 +227,8 @@ mod tests {
     use super::*;
 
     fn handle(pid: Pid, channel: Channel<Order>) -> GuardHandle {
-        GuardHandle { pid, process: None, is_dead: false, end: None, channel, owed: Cell::default() }
+        let process = HeldProcess { pid, pidfd: None };
+        GuardHandle { process, is_dead: false, end: None, channel, owed: Cell::default() }
     }
 
     #[test]

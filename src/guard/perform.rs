@@ -78,7 +78,7 @@ impl GuardLoop {
                 Action::ShowEnd => self.lease.iter().for_each(|(_, lease)| lease.end()),
                 Action::Signal { signal, to } => self.job.iter().for_each(|job| job.signal(signal, to)),
                 Action::SignalRest { signal, but_group, until } => {
-                    let group = self.job.as_ref().filter(|_| but_group).map(|job| job.pid);
+                    let group = self.job.as_ref().filter(|_| but_group).map(Job::pid);
                     self.answer_left_behind(self.tree.signal_all_but(group, &[signal, SIGCONT], until), false);
                 }
                 Action::Start { term, until, attempt, window } => {
@@ -122,7 +122,7 @@ impl GuardLoop {
 
     fn answer_started(&mut self) {
         if let Some(job) = &self.job {
-            let (pid, pidfd) = (job.pid.as_raw(), system::open_pidfd(job.pid));
+            let (pid, pidfd) = (job.pid().as_raw(), system::open_pidfd(job.pid()));
             let answer = match pidfd.as_ref().map_err(io::Error::raw_os_error) {
                 Ok(_) | Err(Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)) => Answer::StartedUnseen { pid },
                 // It has ended, the kernel has no pidfds, or a sandbox hides them.

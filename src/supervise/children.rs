@@ -119,7 +119,10 @@ impl MainLoop {
         }
         let end = orphans.killing.end(clock::now());
         drop(orphans);
-        self.nodes.roles[role].job.iter_mut().for_each(GuardedJob::stop_watching_if_over);
+        if let Some(job) = &mut self.nodes.roles[role].job {
+            job.main = None;
+            job.stop_watching_if_over();
+        }
         self.reserve.regain(ORPHANS_DESCRIPTORS);
         self.shell.terminal.take_back();
         self.job_event(role, Event::OrphansGone(end));
@@ -128,7 +131,8 @@ impl MainLoop {
     /// Returns whether a process may be left.
     fn kill_remaining_processes(&mut self, role: usize, orphans: &mut Orphans) -> bool {
         orphans.tree.exclude(self.children_of_others(role));
-        orphans.kill(clock::now());
+        let main = self.nodes.roles[role].job.as_ref().and_then(|job| job.main.as_ref());
+        orphans.kill(clock::now(), main);
         // `handle_children` reports the death of a guard that is not known to be dead.
         if orphans.guard.is_none() && !self.reap_children() && orphans.tree.is_nothing_elsewhere() {
             return false;

@@ -1,7 +1,6 @@
 //! The main loop's part in a role's guard: sends orders, receives answers, and starts a new guard.
 
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
 use std::{io, mem};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, clock};
@@ -12,9 +11,10 @@ use nix::unistd::Pid;
 
 use crate::exit::is_shortage;
 use crate::guard::{Answer, CommandKind, GuardHandle, Order};
+use crate::process::held::HeldProcess;
 use crate::release::ReleaseConfig;
 use crate::report::events;
-use crate::supervise::job::{MainProcess, StartGuard};
+use crate::supervise::job::StartGuard;
 use crate::supervise::{MainLoop, start};
 use crate::text::why_not_started;
 
@@ -73,7 +73,7 @@ impl MainLoop {
         }
         self.note_terminal(role, &answer);
         if let Answer::Started { pid } | Answer::StartedUnseen { pid } = answer {
-            let main = descriptor.map(|pidfd| Rc::new(MainProcess { pid: Pid::from_raw(pid), pidfd }));
+            let main = descriptor.map(|pidfd| HeldProcess { pid: Pid::from_raw(pid), pidfd: Some(pidfd) });
             if let Some(job) = &mut self.nodes.roles[role].job
                 && mem::replace(&mut job.main, main).is_some()
             {

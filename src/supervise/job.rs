@@ -10,7 +10,6 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +25,7 @@ use nix::unistd::Pid;
 use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};
 use crate::guard::{GuardConfig, GuardHandle, Order, PROGRAM};
 use crate::process::cgroup::{Cgroup, CgroupMaker};
+use crate::process::held::HeldProcess;
 use crate::process::ready::Ready;
 use crate::process::tree::Tree;
 use crate::process::{procfs, system};
@@ -46,7 +46,7 @@ pub(super) struct GuardedJob {
     /// Whether the guard has died, and the node does not know it yet.
     pub(super) is_death_unreported: bool,
     /// The job's main process, according to the descriptor in the guard's answer.
-    pub(super) main: Option<Rc<MainProcess>>,
+    pub(super) main: Option<HeldProcess>,
     /// The processes that a dead guard left, or one that hangs or dies, until all are gone.
     pub(super) orphans: Option<Orphans>,
     /// When a process of the job was last seen alive, while its guard was being killed.
@@ -170,7 +170,7 @@ impl GuardedJob {
     pub(super) fn inherit_orphans(&mut self, lease: Duration) {
         let mut orphans = self.orphans(None, lease);
         orphans.killing.seen_alive(self.lived_at.take());
-        (self.orphans, self.main) = (Some(orphans), None);
+        self.orphans = Some(orphans);
     }
 
     /// Whether a guard that is not known to be dead is being killed.
@@ -183,7 +183,7 @@ impl GuardedJob {
     fn orphans(&self, guard: Option<Pid>, lease: Duration) -> Orphans {
         let mut tree = Tree::below(Pid::this(), self.cgroup.clone(), self.config.mark);
         tree.prioritize_killed();
-        Orphans { tree, main: self.main.clone(), killing: Killing::with_every_method(clock::now(), lease), guard }
+        Orphans { tree, killing: Killing::with_every_method(clock::now(), lease), guard }
     }
 }
 
@@ -242,19 +242,19 @@ pub(super) const ORPHANS_DESCRIPTORS: usize = 2;
 #[derive(Debug)]
 pub(super) struct Orphans {
     pub(super) tree: Tree,
-    main: Option<Rc<MainProcess>>,
     pub(super) killing: Killing,
     /// The guard, until it has died. While it lives, nothing shows that no process is left.
     pub(super) guard: Option<Pid>,
 }
 
 impl Orphans {
-    /// Sends SIGKILL to all remaining processes. Must be called again at [`Killing::again_at`], and whenever a child has ended.
-    pub(super) fn kill(&mut self, now: Time) {
-        if let Some(main) = &self.main {
+    /// Sends SIGKILL to all remaining processes, of which `main` is the main process. Must be called again at [`Killing::again_at`], and whenever a child
+    /// has ended.
+    pub(super) fn kill(&mut self, now: Time, main: Option<&HeldProcess>) {
+        if let Some(main) = main {
             // While its guard hangs, it is no child of this process.
-            let is_alive = !system::tells_end(main.pidfd.as_fd());
-            main.kill();
+            let is_alive = !main.tells_end();
+            kill_with_group(main);
             if is_alive && !self.tree.procfs.is_traced(main.pid) {
                 self.killing.seen_alive(Some(now));
             }
@@ -279,25 +279,15 @@ impl Orphans {
     }
 }
 
-/// The main process, which leads a process group.
-#[derive(Debug)]
-pub(super) struct MainProcess {
-    /// Its pid, which may be reused after its end.
-    pub(super) pid: Pid,
-    /// Its pidfd, which refers to this process even if the pid is reused.
-    pub(super) pidfd: OwnedFd,
-}
-
-impl MainProcess {
-    /// Sends SIGKILL to it and to its process group, which for most jobs is the whole tree. This never blocks. It comes before the control
-    /// group and the search in `/proc`, which may block for the same reason that prevents the guard from killing.
-    pub(super) fn kill(&self) {
-        let killed = system::signal_pidfd(self.pidfd.as_fd(), SIGKILL);
-        let group = system::signal_pidfd_group(self.pidfd.as_fd(), SIGKILL);
-        // Before Linux 6.9 only the pid identifies the group; it can't be reused while the process was not waited for.
-        if group.is_err_and(|error| error.raw_os_error() == Some(Errno::EINVAL as i32)) && killed.is_ok() {
-            let _ = system::signal_group(self.pid, SIGKILL);
-        }
+/// Sends SIGKILL to the main process and to its process group, which for most jobs is the whole tree. This never blocks. It comes before the control
+/// group and the search in `/proc`, which may block for the same reason that prevents the guard from killing.
+fn kill_with_group(main: &HeldProcess) {
+    let killed = main.signal(SIGKILL);
+    let group = main.pidfd.as_ref().map(|pidfd| system::signal_pidfd_group(pidfd.as_fd(), SIGKILL));
+    // Before Linux 6.9 only the pid identifies the group; it can't be reused while the process was not waited for.
+    let is_refused = |error: io::Error| error.raw_os_error() == Some(Errno::EINVAL as i32);
+    if group.is_none_or(|group| group.is_err_and(is_refused)) && killed.is_ok() {
+        let _ = system::signal_group(main.pid, SIGKILL);
     }
 }
 
@@ -312,7 +302,7 @@ mod tests {
     use std::thread;
 
     fn orphans_in(tree: Tree, guard: Option<Pid>, lease: Duration) -> Orphans {
-        Orphans { tree, main: None, killing: Killing::with_every_method(clock::now(), lease), guard }
+        Orphans { tree, killing: Killing::with_every_method(clock::now(), lease), guard }
     }
 
     #[test]
@@ -339,7 +329,7 @@ mod tests {
             scope.spawn(move || {
                 let tree = Tree::below(pid, Some(Arc::new(stalled.open())), None);
                 let mut orphans = orphans_in(tree, Some(pid), Duration::from_secs(60));
-                orphans.kill(clock::now());
+                orphans.kill(clock::now(), None);
                 sender.send(()).unwrap();
             });
             let is_performed = performed.recv_timeout(Duration::from_secs(10)).is_ok();
@@ -361,12 +351,12 @@ mod tests {
         let mut orphans = orphans_in(tree, None, Duration::ZERO);
         harness::wait::until_true("the end of one", || pids.iter().any(|pid| procfs::has_ended(*pid)));
         let begun = clock::now();
-        orphans.kill(begun);
+        orphans.kill(begun, None);
         let lived_at = orphans.killing.end(clock::now()).lived_at;
         assert!(lived_at >= Some(begun), "{lived_at:?}");
         // The root waits for neither.
         harness::wait::until_true("the end of both", || pids.iter().all(|pid| procfs::has_ended(*pid)));
-        orphans.kill(orphans.killing.again_at());
+        orphans.kill(orphans.killing.again_at(), None);
         let end = orphans.killing.end(clock::now());
         assert_eq!(end.lived_at, lived_at);
         root.kill().unwrap();
@@ -386,7 +376,7 @@ mod tests {
         let mut orphans = orphans_in(tree, Some(guard), Duration::ZERO);
         let pids = vec![u32::try_from(of_job.as_raw()).unwrap()];
         assert_eq!(orphans.stuck(clock::now()), Some(Event::GuardStuck { pids, are_all: true }));
-        orphans.kill(clock::now());
+        orphans.kill(clock::now(), None);
         root.wait().unwrap();
     }
 
@@ -400,11 +390,11 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = Pid::from_raw(i32::try_from(leader.id()).unwrap());
-        let main = MainProcess { pid, pidfd: system::open_pidfd(pid).unwrap() };
-        main.kill();
+        let main = HeldProcess::open(pid);
+        kill_with_group(&main);
         let mut rest = Vec::new();
         leader.stdout.take().unwrap().read_to_end(&mut rest).unwrap();
         leader.wait().unwrap();
-        main.kill();
+        kill_with_group(&main);
     }
 }

@@ -1,7 +1,6 @@
 //! Sends signals to a tree. Each process is checked again before it gets one, because its pid may have been reused.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use nix::unistd::Pid;
 use super::{OwnChildren, Pidfds, Tree};
 use crate::process::attributes::Scheduling;
 use crate::process::cgroup::Cgroup;
+use crate::process::held::HeldProcess;
 use crate::process::procfs::Process;
 use crate::process::{locked, system};
 
@@ -60,7 +60,7 @@ impl Tree {
         let others = members.into_iter().filter(|member| group.is_none() || member.group != group);
         // Its name is read first, because it may end at once.
         let named = others.take_while(|_| clock::now() < end).map(|member| (self.procfs.named(member.pid), member));
-        let send = |target: &Target| signals.iter().all(|signal| target.signal(*signal));
+        let send = |held: &HeldProcess| signals.iter().all(|signal| held.signal(*signal).is_ok());
         named
             .filter_map(|(named, member)| self.held(&member, &parents).is_some_and(|it| send(&it)).then_some(named))
             .collect()
@@ -110,9 +110,9 @@ impl Tree {
                 if !killed.insert(member.pid) {
                     return;
                 }
-                if let Some(target) = self.held(member, known) {
-                    one_lives = one_lives || target.lives();
-                    if target.signal(SIGKILL) {
+                if let Some(held) = self.held(member, known) {
+                    one_lives = one_lives || !held.tells_end();
+                    if held.signal(SIGKILL).is_ok() {
                         self.prioritize(member);
                     }
                 }
@@ -136,12 +136,12 @@ impl Tree {
         for pid in self.marked() {
             // A process of the job that ends meanwhile may leave its pid to a stranger. So the process is held, and its mark read again.
             // Without pidfds a risk of some microseconds remains.
-            let target = Target { pid, pidfd: system::open_pidfd(pid).ok() };
+            let held = HeldProcess::open(pid);
             if !self.mark.is_some_and(|mark| self.procfs.has_mark(pid, mark)) || !killed.insert(pid) {
                 continue;
             }
-            one_lives = one_lives || target.lives();
-            if target.signal(SIGKILL)
+            one_lives = one_lives || !held.tells_end();
+            if held.signal(SIGKILL).is_ok()
                 && let Some(scheduling) = self.known.scheduling
             {
                 // Of the first thread, whose id is the process's.
@@ -167,13 +167,12 @@ impl Tree {
     /// A member, if it still is one. Its id may belong to another process by now, so the process is first held by a pidfd, and then checked
     /// again. (If the kernel has no pidfds, a risk of some microseconds remains.) A child of this process keeps its id until it is waited
     /// for, which is not done meanwhile.
-    fn held(&self, member: &Process, parents: &HashSet<Pid>) -> Option<Target> {
+    fn held(&self, member: &Process, parents: &HashSet<Pid>) -> Option<HeldProcess> {
         let pid = member.pid;
         if member.parent == Pid::this() {
-            return Some(Target { pid, pidfd: None });
+            return Some(HeldProcess { pid, pidfd: None });
         }
-        let pidfd = system::open_pidfd(pid).ok();
-        self.is_still(member, parents, pidfd.is_some()).then_some(Target { pid, pidfd })
+        Some(HeldProcess::open(pid)).filter(|held| self.is_still(member, parents, held.pidfd.is_some()))
     }
 
     /// Whether it is still a member, according to its parent: a child of one of `parents`.
@@ -261,32 +260,10 @@ impl KnownProcesses {
     }
 }
 
-/// A process of the tree that is about to get a signal.
-struct Target {
-    pid: Pid,
-    pidfd: Option<OwnedFd>,
-}
-
-impl Target {
-    /// Whether it is alive, given that it was when it was found.
-    fn lives(&self) -> bool {
-        self.pidfd.as_ref().is_none_or(|pidfd| !system::tells_end(pidfd.as_fd()))
-    }
-
-    /// Returns whether the process got the signal. It may end at any time, and may belong to another user: the next check shows the
-    /// remaining processes.
-    fn signal(&self, signal: i32) -> bool {
-        match &self.pidfd {
-            Some(pidfd) => system::signal_pidfd(pidfd.as_fd(), signal),
-            None => system::signal(self.pid, signal),
-        }
-        .is_ok()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader};
+    use std::os::fd::{AsFd, OwnedFd};
     use std::process::{Child, Command, Stdio};
     use std::thread;
     use std::time::Duration;
