@@ -13,7 +13,8 @@ use std::{panic, thread};
 
 use anyhow::{Context as _, Result};
 use neli_kafka::embedded::FoundBroker;
-use neli_kafka::{Host, Nodes, clock, many_roles};
+use neli_kafka::clock::{self, Alarm};
+use neli_kafka::{Host, Nodes, many_roles};
 use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
@@ -27,7 +28,7 @@ use nix::unistd::Pid;
 use crate::config::Config;
 use crate::exit::{ExitStatus, line_of, status_of};
 use crate::process::descriptors::{OF_CLIENT, OF_GUARD, Reserve};
-use crate::process::ready::{Ready, Timer, wait_for};
+use crate::process::ready::{Ready, wait_for};
 use crate::report::election::sentence;
 use crate::report::events;
 use crate::report::log::{Event as LogEvent, Logger};
@@ -129,11 +130,13 @@ impl MainLoop {
         let cannot_wait = "the main loop can't wait for events";
         let broker_end = broker.as_ref().and_then(|found| found.connection.end());
         let broker_end = broker_end.map(|end| Ready::of(&end)).transpose().context("--embedded")?;
+        let alarm = Alarm::new().context(cannot_wait)?;
         let mut main_loop = Self {
             nodes,
             signals_ready: Ready::of(&signals).context(cannot_wait)?,
             signals,
-            timer: Timer::new().context(cannot_wait)?,
+            alarm_ready: Ready::of(&alarm).context(cannot_wait)?,
+            alarm,
             guard_starts: GuardStarts::new(processors, config.timings.lease),
             config,
             job_maker,
@@ -182,7 +185,7 @@ impl MainLoop {
                 return status;
             }
             let (due, stall) = (self.next_timeout(), self.config.timings.stall());
-            self.timer.set(due);
+            self.set_alarm(due);
             let roles = &self.nodes.roles;
             // It is not told if the terminal has suspended this process.
             let awaited = due_to_be_told(&mut is_told, due, stall).filter(|_| !roles.iter().all(Role::is_suspended));
@@ -209,7 +212,7 @@ impl MainLoop {
                 }
                 () = wait_for(self.broker_end.as_ref()) => self.end_with_broker(),
                 () = self.nodes.session.wait() => self.handle_session_events(),
-                () = self.timer.due() => {}
+                () = self.alarm_ready.wait() => self.alarm.acknowledge(),
                 role = poll_fn(|context| poll_health_output(roles, context)) => {
                     self.nodes.roles[role].commands.pass_on_health_output(&self.stderr);
                 }
@@ -327,11 +330,11 @@ impl MainLoop {
             self.publish();
             let of_nodes = self.nodes.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
             let timeouts = [leaves_until, guards_end_by, of_nodes, self.notifier.poll_timeout()];
-            self.timer.set(timeouts.into_iter().flatten().min());
+            self.set_alarm(timeouts.into_iter().flatten().min());
             tokio::select! {
                 () = self.nodes.session.wait(), if leaves_until.is_some() => self.handle_last_session_events(),
                 () = self.signals_ready.wait() => self.handle_signals(),
-                () = self.timer.due() => self.handle_last_timeouts(),
+                () = self.alarm_ready.wait() => self.handle_last_timeouts(),
             }
         }
     }
@@ -342,7 +345,14 @@ impl MainLoop {
         jobs.any(|job| !job.guard.owes_release() && !job.guard.is_dead())
     }
 
+    /// Wakes the loop at this time; `None` means never.
+    fn set_alarm(&mut self, at: Option<Time>) {
+        // It can't fail for our own descriptor.
+        let _ = self.alarm.set(at);
+    }
+
     fn handle_last_timeouts(&mut self) {
+        self.alarm.acknowledge();
         let now = clock::now();
         for role in 0..self.nodes.roles.len() {
             self.nodes.roles[role].node.handle_timeout(now);
@@ -396,7 +406,9 @@ struct MainLoop {
     nodes: Nodes<Role>,
     signals: SignalFd,
     signals_ready: Ready,
-    timer: Timer,
+    /// The loop's timer. (tokio's timers do not advance while the machine sleeps.)
+    alarm: Alarm,
+    alarm_ready: Ready,
     job_maker: JobMaker,
     /// With many roles: the order in which guards are started.
     guard_starts: GuardStarts,

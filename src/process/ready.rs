@@ -1,12 +1,10 @@
-//! Waits in the main loop until a descriptor is readable or was hung up, or until a time has come.
+//! Waits in the main loop until a descriptor is readable or was hung up.
 
 use std::future;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::task::{Context, Poll};
 
-use neli_kafka::clock::Alarm;
-use neli_proto::time::Time;
 use tokio::io::Interest;
 use tokio::io::unix::{AsyncFd, AsyncFdReadyGuard};
 
@@ -81,35 +79,5 @@ fn acknowledge(ready: io::Result<AsyncFdReadyGuard<'_, OwnedFd>>) {
     // Only a runtime that ends returns an error.
     if let Ok(mut ready) = ready {
         ready.clear_ready();
-    }
-}
-
-/// The main loop's timer: an [`Alarm`] that can be awaited. (tokio's timers do not advance while the machine sleeps.)
-pub(crate) struct Timer {
-    alarm: Alarm,
-    ready: Ready,
-}
-
-impl Timer {
-    /// A timer that is not set. Must be called within a runtime.
-    ///
-    /// # Errors
-    ///
-    /// There is no free descriptor.
-    pub(crate) fn new() -> io::Result<Self> {
-        let alarm = Alarm::new()?;
-        Ok(Self { ready: Ready::of(&alarm)?, alarm })
-    }
-
-    /// Sets the time; `None` means never.
-    pub(crate) fn set(&mut self, at: Option<Time>) {
-        // It can't fail for our own descriptor.
-        let _ = self.alarm.set(at);
-    }
-
-    /// Waits until the time has come.
-    pub(crate) async fn due(&mut self) {
-        self.ready.wait().await;
-        self.alarm.acknowledge();
     }
 }
