@@ -21,7 +21,7 @@ use crate::guard::message::GuardConfig;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::held::HeldProcess;
 use crate::process::signals::SignalSet;
-use crate::process::spawn::{ChildKind, Image, PendingChild, Progress, SpawnSpec, spawn};
+use crate::process::spawn::{ChildKind, Image, PendingChild, SpawnSpec, spawn};
 use crate::process::{memory_files, procfs, system};
 use crate::report::notify;
 
@@ -53,13 +53,10 @@ impl GuardHandle {
     pub fn start(program: &Path, guard_config: &GuardConfig) -> io::Result<Self> {
         let (guard, pending) = Self::fork(program, guard_config)?;
         loop {
-            match pending.progress() {
-                Progress::Pending => {
-                    poll(&mut [PollFd::new(pending.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE)?;
-                }
-                Progress::Executed | Progress::Late => return Ok(guard),
-                Progress::Failed(errno) => return Err(errno.into()),
+            if let Some(executed) = pending.executed() {
+                return Ok(executed.map(|()| guard)?);
             }
+            poll(&mut [PollFd::new(pending.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE)?;
         }
     }
 

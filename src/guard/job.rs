@@ -4,11 +4,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitStatus;
 
 use neli_proto::guard::{Event, Step, Target};
-use nix::errno::Errno;
 use nix::unistd::{self, Pid};
 
 use crate::process::held::HeldProcess;
-use crate::process::spawn::{PendingChild, Progress};
+use crate::process::spawn::{LATE, PendingChild};
 use crate::process::{procfs, system};
 
 /// A job that was forked, until all its processes are gone.
@@ -56,14 +55,15 @@ impl Job {
 
     /// Whether the job has executed, or failed to; returned once.
     pub(super) fn observe_start(&mut self) -> Option<Event> {
-        let event = match self.pending.as_ref()?.progress() {
-            Progress::Pending => return None,
-            Progress::Executed => Event::Executed,
-            Progress::Failed(errno) => Event::NotStarted { errno: errno as i32, at: Step::Exec },
-            Progress::Late => Event::NotStarted { errno: Errno::ETIME as i32, at: Step::InTime },
-        };
+        let executed = self.pending.as_ref()?.executed()?;
         self.pending = None;
-        Some(event)
+        Some(match executed {
+            Ok(()) => Event::Executed,
+            Err(errno) => {
+                let at = if errno == LATE { Step::InTime } else { Step::Exec };
+                Event::NotStarted { errno: errno as i32, at }
+            }
+        })
     }
 
     /// Sends a signal to the main process or its group. The process may have ended, or belong to another user by now, so errors are

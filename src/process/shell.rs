@@ -16,7 +16,7 @@ use nix::libc::SIGKILL;
 use nix::unistd::{self, Pid};
 
 use crate::process::ready::Ready;
-use crate::process::spawn::{PendingChild, Progress, SpawnSpec, spawn};
+use crate::process::spawn::{LATE, PendingChild, SpawnSpec, spawn};
 use crate::process::system;
 use crate::text::why_not_started;
 
@@ -74,10 +74,10 @@ fn end_of(child: &PendingChild, status: ExitStatus) -> Option<CommandEnd> {
         (None, Some(signal)) => CommandEnd::Signaled(signal),
         (None, None) => return None,
     };
-    Some(match child.progress() {
-        Progress::Failed(errno) => not_started(errno.into()),
-        Progress::Late => CommandEnd::Abandoned,
-        Progress::Executed | Progress::Pending => ended,
+    Some(match child.executed() {
+        Some(Err(LATE)) => CommandEnd::Abandoned,
+        Some(Err(errno)) => not_started(errno.into()),
+        Some(Ok(())) | None => ended,
     })
 }
 

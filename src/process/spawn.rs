@@ -26,38 +26,22 @@ use crate::process::system::{self, HIGHEST_SIGNAL, StringArray};
 pub(crate) struct PendingChild {
     /// Its number.
     pub(crate) pid: Pid,
-    /// The pipe's end. It is closed at the exec; before that a report may be read from it: the errno of an exec that failed, or [`LATE`].
+    /// The pipe's end. It is closed at the exec; before that an errno may be read from it.
     report: OwnedFd,
 }
 
-/// The progress of a pending child.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Progress {
-    /// It has not executed yet.
-    Pending,
-    /// It has executed, or was killed before.
-    Executed,
-    /// It could not execute, and ends.
-    Failed(Errno),
-    /// The deadline had passed, and it ends.
-    Late,
-}
-
-/// The report of a child that did not execute because its deadline had passed: no errno.
-const LATE: c_int = 0;
+/// The report of a child that did not execute because its deadline had passed: no exec fails with it.
+pub(crate) const LATE: Errno = Errno::ETIME;
 
 impl PendingChild {
-    /// The progress; after `Executed` further calls return the same.
-    pub(crate) fn progress(&self) -> Progress {
+    /// Whether it has executed (or was killed before), or why it could not and ends; `None` while it is pending.
+    pub(crate) fn executed(&self) -> Option<Result<(), Errno>> {
         let mut report = [0; size_of::<c_int>()];
         match unistd::read(&self.report, &mut report) {
-            Ok(0) => Progress::Executed,
+            Ok(0) => Some(Ok(())),
             // It is less than the atomic size of a pipe, so it comes whole.
-            Ok(_) => match c_int::from_ne_bytes(report) {
-                LATE => Progress::Late,
-                errno => Progress::Failed(Errno::from_raw(errno)),
-            },
-            Err(_) => Progress::Pending,
+            Ok(_) => Some(Err(Errno::from_raw(c_int::from_ne_bytes(report)))),
+            Err(_) => None,
         }
     }
 }
@@ -169,7 +153,7 @@ impl<'a> Child<'a> {
         }
         let blocked = if let ChildKind::Guard = kind { SigSet::all() } else { SigSet::empty() };
         let _ = signal::sigprocmask(SigmaskHow::SIG_SETMASK, Some(&blocked), None);
-        let report = if self.is_late() { LATE } else { self.execute() };
+        let report = if self.is_late() { LATE as c_int } else { self.execute() };
         let _ = unistd::write(self.reporter, &report.to_ne_bytes());
     }
 
