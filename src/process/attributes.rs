@@ -105,26 +105,17 @@ impl Mark {
     }
 }
 
-/// The result of [`take_priority`].
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Priority {
-    /// Whether the guard uses real-time scheduling.
-    pub(crate) guard_is_real_time: bool,
-    /// The scheduling of job and hooks, if this process has raised its own.
-    pub(crate) of_job: Option<Scheduling>,
-}
-
 /// The beginning of both messages.
 const REAL_TIME: &str = "neli-run was started in real time (chrt), and its guard can't get a higher priority than the job, which could then run on after the lease's end";
 
-/// Raises the priority of this process above its job's if the job is real-time, and finds out whether the guard may use real-time
-/// scheduling. Must be called before other threads exist, so that they inherit the priority.
+/// Raises the priority of this process above its job's if the job is real-time. Returns whether the guard uses real-time scheduling, and that of job
+/// and hooks, if this process has raised its own. Must be called before other threads exist, so that they inherit the priority.
 ///
 /// # Errors
 ///
 /// The job would be real-time, and the guard can't have a higher priority.
-pub(crate) fn take_priority() -> Result<Priority> {
-    let Ok(own) = Scheduling::current() else { return Ok(Priority { guard_is_real_time: false, of_job: None }) };
+pub(crate) fn take_priority() -> Result<(bool, Option<Scheduling>)> {
+    let Ok(own) = Scheduling::current() else { return Ok((false, None)) };
     let Some(above) = own.next_higher() else {
         bail!("{REAL_TIME}: no priority above it is left for the guard; use 1 to 98 (chrt -f 98)");
     };
@@ -134,14 +125,14 @@ pub(crate) fn take_priority() -> Result<Priority> {
             // A return from real time is always allowed.
             own.restore()?;
         }
-        return Ok(Priority { guard_is_real_time: is_allowed, of_job: None });
+        return Ok((is_allowed, None));
     }
     let priority = above.priority;
     ensure!(
         above.set_for(Pid::from_raw(0)).is_ok(),
         "{REAL_TIME}: priority {priority} is not allowed; it needs ulimit -r {priority} (LimitRTPRIO=), or CAP_SYS_NICE"
     );
-    Ok(Priority { guard_is_real_time: true, of_job: Some(own) })
+    Ok((true, Some(own)))
 }
 
 /// Whether a real-time process may run for an unlimited time without a pause.

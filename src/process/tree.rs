@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use neli_kafka::clock;
-use neli_proto::guard::{Named, SeenChild, has_tree_ended};
+use neli_proto::guard::{Named, has_tree_ended};
 use neli_proto::time::Time;
 use nix::libc::SIGKILL;
 use nix::sys::resource::{self, Resource};
@@ -102,15 +102,15 @@ impl Tree {
         members
     }
 
-    /// The root's children that are not excluded; `None` if a read has failed, so that they may not be all.
-    fn included_children(&self) -> Option<Vec<SeenChild<Pid>>> {
+    /// The root's children that are not excluded, each with whether it lives; `None` if a read has failed, so that they may not be all.
+    fn included_children(&self) -> Option<Vec<(Pid, bool)>> {
         self.procfs.start_scan();
         let mut children = self.procfs.shown_children(self.root);
         if let Some(root) = self.procfs.process(self.root) {
             children.extend(self.procfs.hidden_children(&root, &self.procfs.listed_children(&root)));
         }
         let included = children.into_iter().filter(|child| !self.known.excluded.contains(&child.pid));
-        let seen = included.map(|child| SeenChild { process: child.pid, lives: child.lives }).collect();
+        let seen = included.map(|child| (child.pid, child.lives)).collect();
         self.procfs.has_seen_all().then_some(seen)
     }
 
@@ -162,11 +162,11 @@ impl Tree {
     pub(crate) fn is_all_below(&self, children: &[Pid]) -> bool {
         let others = || {
             let included = self.included_children()?.into_iter();
-            Some(included.filter(|child| !children.contains(&child.process)).collect::<Vec<_>>())
+            Some(included.filter(|(child, _)| !children.contains(child)).collect::<Vec<_>>())
         };
         others().is_some_and(|first| {
             first.is_empty()
-                || (first.iter().all(|child| !child.lives)
+                || (first.iter().all(|(_, lives)| !lives)
                     && others().is_some_and(|second| has_tree_ended(&first, &second)))
         })
     }
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn an_ended_child_may_hide_a_process_that_got_another_parent_meanwhile() {
         // 7 was a child of 6 when 6 was listed, and 6 has ended since. So a look at the children of 5 has not shown it.
-        let seen = |process, lives| SeenChild { process: Pid::from_raw(process), lives };
+        let seen = |process, lives| (Pid::from_raw(process), lives);
         assert!(!has_tree_ended(&[seen(6, false)], &[seen(6, false), seen(7, true)]));
         assert!(has_tree_ended(&[seen(6, false)], &[seen(6, false)]));
     }

@@ -23,7 +23,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::config::{self, Config};
 use crate::guard::{GuardConfig, GuardHandle, PROGRAM};
 use crate::http;
-use crate::process::attributes::{self, Mark, Priority};
+use crate::process::attributes::{self, Mark, Scheduling};
 use crate::process::cgroup::{self, CgroupMaker};
 use crate::process::memory_files::ReleaseQueue;
 use crate::process::terminal::{is_there, may_be_handed_on};
@@ -60,7 +60,8 @@ pub(super) struct JobMaker {
     inherited: Vec<RawFd>,
     /// The soft limit of open files of the job, if this process has raised its own.
     open_files: Option<u64>,
-    pub(super) priority: Priority,
+    /// The scheduling of job and hooks, if this process has raised its own.
+    pub(super) scheduling: Option<Scheduling>,
     cgroups: CgroupMaker,
     /// Without it the main loop alone kills what a dead guard leaves.
     orphan_thread: Option<Arc<OrphanThread>>,
@@ -95,7 +96,7 @@ impl JobMaker {
             releaser: PROGRAM.into(),
             release,
             release_queue: self.release_queue.number(),
-            scheduling: self.priority.of_job,
+            scheduling: self.scheduling,
             ..GuardConfig::default()
         }
     }
@@ -122,8 +123,8 @@ impl Prepared {
         config.listening_at = bound.as_ref().map(TcpListener::local_addr).transpose()?;
         procfs::keep_open().context("/proc can't be read")?;
         let earlier_children = procfs::children();
-        let priority = attributes::take_priority()?;
-        if !priority.guard_is_real_time {
+        let (guard_is_real_time, scheduling) = attributes::take_priority()?;
+        if !guard_is_real_time {
             let (timings, warning) = config.with_wider_kill_margin(limits::longest_quota().as_ref())?;
             config.timings = timings;
             config.warnings.extend(warning);
@@ -150,7 +151,7 @@ impl Prepared {
             broker: broker.as_ref().map(|found| found.directory.path().to_owned()),
             inherited,
             open_files,
-            priority,
+            scheduling,
             cgroups: CgroupMaker::default(),
             orphan_thread: OrphanThread::start().ok(),
             release_queue,

@@ -12,7 +12,7 @@ use alloc::collections::VecDeque;
 use core::mem;
 use core::time::Duration;
 
-pub use killing::{KillMethod, KillRound, Killing, SeenChild, SeenEnd, has_tree_ended};
+pub use killing::{KillMethod, KillRound, Killing, SeenEnd, has_tree_ended};
 pub use message::{Action, Answer, CommandKind, Event, Grant, Named, Order, Remains, Step, Target, TreeGone};
 pub use obeying::SupervisorLife;
 pub use queue::Queue;

@@ -125,7 +125,7 @@ fn lock(can_be_locked: bool, findings: &mut Findings) {
 fn schedule(config: &Config, findings: &mut Findings) {
     let quota = limits::longest_quota();
     let is_real_time = match attributes::take_priority() {
-        Ok(priority) => priority.guard_is_real_time,
+        Ok((guard_is_real_time, _)) => guard_is_real_time,
         Err(error) => return findings.fail("real-time", error.to_string(), None),
     };
     if is_real_time {

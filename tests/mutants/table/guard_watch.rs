@@ -97,7 +97,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OneLookTakenForTwo",
         breaks: "R6: a tree counts as gone if each process that a look has shown has ended, even if one of them has left a child meanwhile",
-        edits: &[edit("‹second.iter().all(|child| ended.contains(&child.process))›", "true")],
+        edits: &[edit("‹second.iter().all(|(child, _)| ended.contains(child))›", "true")],
         noticed_by: &[Model("trees::a_tree_of_which_a_process_lives_is_never_taken_for_gone")],
     },
     Mutant {

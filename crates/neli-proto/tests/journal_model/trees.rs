@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use neli_proto::guard::{SeenChild, has_tree_ended};
+use neli_proto::guard::has_tree_ended;
 
 /// As many processes as there may be below the root.
 const MOST: usize = 4;
@@ -70,10 +70,8 @@ impl State {
 
     /// Whether the two looks take a tree for ended of which a process lives.
     fn is_wrong(&self) -> bool {
-        let [first, second] = self.looks.each_ref().map(|look| {
-            look.iter().map(|(process, lives)| SeenChild { process: *process, lives: *lives }).collect::<Vec<_>>()
-        });
-        self.look == self.looks.len() && has_tree_ended(&first, &second) && self.is_alive()
+        let [first, second] = &self.looks;
+        self.look == self.looks.len() && has_tree_ended(first, second) && self.is_alive()
     }
 }
 
