@@ -131,7 +131,7 @@ impl Host for MainLoop {
 impl MainLoop {
     /// Logs a note; only once if it is about the process and not the role, and not a release that has no journal.
     fn note(&mut self, role: usize, note: &Note) {
-        self.publisher.iter_mut().for_each(|publisher| publisher.count(role, note));
+        self.nodes.roles[role].tally.note(note);
         let is_left_out = if *note == Note::TopicUnnamed {
             role > 0
         } else if let Note::Refused(refusal) = note

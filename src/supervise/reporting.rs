@@ -12,14 +12,14 @@ use neli_kafka::{Nodes, clock};
 use neli_proto::candidate::Event;
 use neli_proto::hooks::{self, Hook};
 use neli_proto::leadership::ReadAt;
-use neli_proto::note::Note;
-use neli_proto::record::{Body, Offset, Record};
+use neli_proto::record::{Body, Record};
 use neli_proto::reminder::Troubles;
+use neli_proto::status::Position;
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 
 use crate::config::Config;
-use crate::http::{self, About, AnswerSource, Board, Echoes, Histogram, RoleSnapshot, Site, Snapshot, Tally};
+use crate::http::{self, About, AnswerSource, Board, Echoes, Histogram, RoleSnapshot, Site, Snapshot};
 use crate::report::election::{of_roles, of_status, of_trouble, present_trouble};
 use crate::report::events;
 use crate::supervise::MainLoop;
@@ -79,23 +79,15 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// An unchanged state is published this often as well, to show that the loop runs.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
-/// The next snapshot, and the counters for it.
+/// The next snapshot, and what it takes to make it.
 pub(super) struct Publisher {
     board: Arc<Board>,
     /// It has the time of the last attempt to publish it, and what has changed since only of the echoes.
     snapshot: Snapshot,
-    counted: Vec<Counted>,
+    /// Of each role.
+    echoes: Vec<Echoes>,
     /// The roles that have changed since the last snapshot.
     changed: BTreeSet<usize>,
-}
-
-/// The counters of one role.
-#[derive(Default)]
-struct Counted {
-    tally: Tally,
-    echoes: Echoes,
-    /// The term that it led in the last snapshot.
-    leads: Option<Offset>,
 }
 
 impl Publisher {
@@ -113,8 +105,8 @@ impl Publisher {
             elector: config.timings.elector().name(),
             lease: config.timings.lease,
         });
-        let roles: Vec<_> = nodes.roles.iter().map(|role| snapshot(role, now, Tally::default())).collect();
-        let counted = roles.iter().map(|_| Counted::default()).collect();
+        let roles: Vec<_> = nodes.roles.iter().map(|role| snapshot(role, now)).collect();
+        let of_roles = roles.iter().map(|_| Echoes::default()).collect();
         let changed = (0..roles.len()).collect();
         let (echoes, kafka) = (Histogram::default(), Troubles::default());
         let snapshot = Snapshot { about, at: now, kafka, was_reached: false, echoes, roles };
@@ -129,7 +121,7 @@ impl Publisher {
         };
         http::serve(bound, site).context("--listen: HTTP can't be served")?;
         logger.event(&events::listening(&address));
-        Ok(Self { board, snapshot, counted, changed })
+        Ok(Self { board, snapshot, echoes: of_roles, changed })
     }
 
     /// When the next snapshot is due.
@@ -142,15 +134,10 @@ impl Publisher {
         self.changed.insert(role);
     }
 
-    /// Counts a note of a node.
-    pub(super) fn count(&mut self, role: usize, note: &Note) {
-        self.counted[role].tally.note(note);
-    }
-
     /// Notes a record that was handed to the producer.
     pub(super) fn sent(&mut self, role: usize, now: Time, record: &Record) {
         if let (Some(seq), Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. }) = (record.seq, &record.body) {
-            self.counted[role].echoes.sent(now, seq);
+            self.echoes[role].sent(now, seq);
         }
     }
 
@@ -160,19 +147,21 @@ impl Publisher {
             return;
         };
         if *member == self.snapshot.about.member {
-            self.counted[role].echoes.read(now, *seq, &mut self.snapshot.echoes);
+            self.echoes[role].read(now, *seq, &mut self.snapshot.echoes);
         }
     }
 
     /// Publishes the changes, if that is due.
     pub(super) fn publish(&mut self, now: Time, Nodes { roles, troubles, .. }: &Nodes<Role>) {
-        let leads = |at: &usize| roles[*at].node.leads() != self.counted[*at].leads;
-        if now < self.poll_timeout() && !self.changed.iter().any(leads) {
+        let has_changed_lead = |at: &usize| {
+            let shown = &self.snapshot.roles[*at].status.position;
+            roles[*at].node.leads() != if let Position::Leading { term, .. } = shown { Some(*term) } else { None }
+        };
+        if now < self.poll_timeout() && !self.changed.iter().any(has_changed_lead) {
             return;
         }
         for &at in &self.changed {
-            self.counted[at].leads = roles[at].node.leads();
-            self.snapshot.roles[at] = snapshot(&roles[at], now, self.counted[at].tally);
+            self.snapshot.roles[at] = snapshot(&roles[at], now);
         }
         self.snapshot.was_reached |= roles.iter().all(|role| role.node.is_caught_up());
         (self.snapshot.at, self.snapshot.kafka) = (now, troubles.clone());
@@ -182,9 +171,9 @@ impl Publisher {
     }
 }
 
-fn snapshot(role: &Role, now: Time, tally: Tally) -> Arc<RoleSnapshot> {
+fn snapshot(role: &Role, now: Time) -> Arc<RoleSnapshot> {
     let status = role.node.status(now);
     let (label, partition) = (role.election.label(), role.election.partition);
     let runs = role.facts.as_ref().map(|facts| facts.runs(status.next_window_ms));
-    Arc::new(RoleSnapshot { label, partition, at: now, status, tally, runs })
+    Arc::new(RoleSnapshot { label, partition, at: now, status, tally: role.tally, runs })
 }

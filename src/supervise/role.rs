@@ -12,6 +12,7 @@ use neli_proto::time::Time;
 
 use crate::config::Config;
 use crate::exit::ExitStatus;
+use crate::http::Tally;
 use crate::report::log::Logger;
 use crate::supervise::commands::RunningCommands;
 use crate::supervise::facts::KeyFacts;
@@ -28,6 +29,7 @@ pub(super) struct Role {
     /// Its guard's place in the order of starts, while the guard waits for it.
     pub(super) awaited_guard: Option<AwaitedGuard>,
     pub(super) commands: RunningCommands,
+    pub(super) tally: Tally,
     /// The exit status of this role, once it has ended.
     pub(super) ending: Option<ExitStatus>,
     /// `--once`, `--window` or `--schedule`: the topic of facts.
@@ -53,6 +55,7 @@ impl Role {
             job: None,
             awaited_guard: None,
             commands: RunningCommands::none(),
+            tally: Tally::default(),
             ending: None,
             facts: facts.transpose().context("no thread to read the facts of the key")?,
         })
