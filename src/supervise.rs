@@ -12,8 +12,8 @@ use std::time::Duration;
 use std::{panic, thread};
 
 use anyhow::{Context as _, Result};
-use neli_kafka::embedded::FoundBroker;
 use neli_kafka::clock::{self, Alarm};
+use neli_kafka::embedded::FoundBroker;
 use neli_kafka::{Host, Nodes, many_roles};
 use neli_proto::guard::GuardStarts;
 use neli_proto::leadership::ReadAt;
@@ -214,7 +214,9 @@ impl MainLoop {
                 () = self.nodes.session.wait() => self.handle_session_events(),
                 () = self.alarm_ready.wait() => self.alarm.acknowledge(),
                 role = poll_fn(|context| poll_health_output(roles, context)) => {
-                    self.nodes.roles[role].commands.pass_on_health_output(&self.stderr);
+                    if let Some((_, output)) = &mut self.nodes.roles[role].health_output {
+                        output.read(|line| self.stderr.pass_on(line));
+                    }
                 }
                 () = ready(()), if self.is_unfinished => {
                     self.is_unfinished = false;
@@ -392,7 +394,7 @@ fn poll_room(roles: &[Role], context: &mut Context<'_>) -> Poll<usize> {
 
 /// The first role with output of a health command.
 fn poll_health_output(roles: &[Role], context: &mut Context<'_>) -> Poll<usize> {
-    poll_first(roles, |role| role.commands.poll_health_output(context))
+    poll_first(roles, |role| role.health_output.as_ref().map_or(Poll::Pending, |(_, output)| output.poll_wait(context)))
 }
 
 fn poll_first(roles: &[Role], mut poll: impl FnMut(&Role) -> Poll<()>) -> Poll<usize> {

@@ -49,7 +49,7 @@ impl MainLoop {
     /// [`handle_children`](Self::handle_children) handles the deaths of guards.
     pub(super) fn reap_children(&mut self) -> bool {
         let reaped = reap::reap(REAPED_TOGETHER, |ended| {
-            self.nodes.roles.iter().for_each(|role| role.commands.hooks.end_group_of(ended));
+            self.nodes.roles.iter().for_each(|role| role.hooks.end_group_of(ended));
         });
         self.is_unfinished |= reaped.may_be_more;
         if reaped.is_refused {
@@ -59,9 +59,7 @@ impl MainLoop {
             );
         }
         for (pid, status) in &reaped.changes {
-            let hook = |(role, of_role): (usize, &mut Role)| {
-                Some((role, of_role.commands.hooks.observe_child(*pid, *status)?))
-            };
+            let hook = |(role, of_role): (usize, &mut Role)| Some((role, of_role.hooks.observe_child(*pid, *status)?));
             if let Some((role, (id, end))) = self.nodes.roles.iter_mut().enumerate().find_map(hook) {
                 self.tell(role, node::Event::HookEnded { id, end });
             }
@@ -146,7 +144,7 @@ impl MainLoop {
     /// guards of other roles, which kill their own jobs.
     fn children_of_others(&self, role: usize) -> Vec<Pid> {
         let brokers = self.broker.iter().filter_map(|broker| broker.started.as_ref()).map(pid_of);
-        let hooks = self.nodes.roles.iter().flat_map(|role| role.commands.hooks.pids());
+        let hooks = self.nodes.roles.iter().flat_map(|role| role.hooks.pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != role);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
         let guards = guards.filter(|guard| !guard.is_dead()).map(GuardHandle::pid);

@@ -1,11 +1,9 @@
 //! The commands that run beside the job of one election: the health command, which the guard runs, and the hooks.
 
 use std::ffi::{OsStr, OsString};
-use std::task::{Context, Poll};
 
 use neli_proto::hooks::EndedRun;
 use neli_proto::job::CommandEnd;
-
 use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor::{self, JobStatus};
 
@@ -14,69 +12,52 @@ use crate::guard::GuardConfig;
 use crate::process::attributes::EarlierAttributes;
 use crate::process::shell::{self, ShellCommands, Tail};
 use crate::process::spawn::{ChildKind, Image, SpawnSpec};
-use crate::report::log::Logger;
 
-/// The running commands.
-pub(super) struct RunningCommands {
-    /// The running hooks, with their numbers.
-    pub(super) hooks: ShellCommands<u32>,
-    /// The number and the output of the last ordered health command, until its end is reported.
-    pub(super) health_output: Option<(u32, Tail)>,
+/// Handles the end of a health command. A late report about an earlier one must not take the output of the present one.
+pub(super) fn health_ended(
+    present: &mut Option<(u32, Tail)>,
+    id: u32,
+    end: CommandEnd,
+    pass_on: impl FnMut(&[u8]),
+) -> Event {
+    let output = present.take_if(|(running, _)| *running == id);
+    let last_line = output.map(|(_, output)| output.into_last_line(pass_on));
+    let last_line = last_line.unwrap_or_default().into();
+    Event::Job(supervisor::Event::HealthEnded { id, end, last_line })
 }
 
-impl RunningCommands {
-    /// The state in which no command runs.
-    pub(super) const fn none() -> Self {
-        Self { hooks: ShellCommands::none(), health_output: None }
-    }
-
-    /// Waits until there is output of the health command. While it does not run, waits for ever.
-    pub(super) fn poll_health_output(&self, context: &mut Context<'_>) -> Poll<()> {
-        self.health_output.as_ref().map_or(Poll::Pending, |(_, output)| output.poll_wait(context))
-    }
-
-    pub(super) fn pass_on_health_output(&mut self, stderr: &Logger) {
-        if let Some((_, output)) = &mut self.health_output {
-            output.read(|line| stderr.pass_on(line));
-        }
-    }
-
-    /// Handles the end of a health command. A late report about an earlier one must not take the output of the present one.
-    pub(super) fn health_ended(&mut self, id: u32, end: CommandEnd, pass_on: impl FnMut(&[u8])) -> Event {
-        let output = self.health_output.take_if(|(running, _)| *running == id);
-        let last_line = output.map(|(_, output)| output.into_last_line(pass_on));
-        let last_line = last_line.unwrap_or_default().into();
-        Event::Job(supervisor::Event::HealthEnded { id, end, last_line })
-    }
-
-    /// Starts a hook, with this command line, as a child of this process; returns its end if it can't be started.
-    pub(super) fn start(&mut self, line: &OsStr, run: HookRun, guard_config: &GuardConfig) -> Option<Event> {
-        let HookRun { hook, id, why, term, attempt, ended } = run;
-        let event = [(job_variables::EVENT, hook.event().to_owned()), (job_variables::WHY, why.to_owned())];
-        let lead =
-            term.map(|term| [(job_variables::EPOCH, term.to_string()), (job_variables::ATTEMPT, attempt.to_string())]);
-        let own = event.into_iter().chain(lead.into_iter().flatten()).chain(ended.into_iter().flat_map(about));
-        let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        let environment: Vec<_> = guard_config.environment.iter().cloned().chain(own).collect();
-        let GuardConfig { ignored, scheduling, open_files, .. } = *guard_config;
-        let start = |image: Image| {
-            self.hooks.start(
-                id,
-                &SpawnSpec {
-                    image: &image,
-                    environment: &[],
-                    descriptors: &[],
-                    ignored,
-                    attributes: EarlierAttributes { scheduling, open_files, ..EarlierAttributes::default() },
-                    cgroup: None,
-                    deadline: None,
-                    kind: ChildKind::Command(None),
-                },
-            )
-        };
-        let started = Image::of_shell(line, &environment).and_then(start);
-        started.err().map(|error| Event::HookEnded { id, end: shell::not_started(error) })
-    }
+/// Starts a hook, with this command line, as a child of this process; returns its end if it can't be started.
+pub(super) fn start_hook(
+    hooks: &mut ShellCommands<u32>,
+    line: &OsStr,
+    run: HookRun,
+    guard_config: &GuardConfig,
+) -> Option<Event> {
+    let HookRun { hook, id, why, term, attempt, ended } = run;
+    let event = [(job_variables::EVENT, hook.event().to_owned()), (job_variables::WHY, why.to_owned())];
+    let lead =
+        term.map(|term| [(job_variables::EPOCH, term.to_string()), (job_variables::ATTEMPT, attempt.to_string())]);
+    let own = event.into_iter().chain(lead.into_iter().flatten()).chain(ended.into_iter().flat_map(about));
+    let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    let environment: Vec<_> = guard_config.environment.iter().cloned().chain(own).collect();
+    let GuardConfig { ignored, scheduling, open_files, .. } = *guard_config;
+    let start = |image: Image| {
+        hooks.start(
+            id,
+            &SpawnSpec {
+                image: &image,
+                environment: &[],
+                descriptors: &[],
+                ignored,
+                attributes: EarlierAttributes { scheduling, open_files, ..EarlierAttributes::default() },
+                cgroup: None,
+                deadline: None,
+                kind: ChildKind::Command(None),
+            },
+        )
+    };
+    let started = Image::of_shell(line, &environment).and_then(start);
+    started.err().map(|error| Event::HookEnded { id, end: shell::not_started(error) })
 }
 
 /// The variables about a run that has ended.
@@ -102,10 +83,9 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         let _entered = runtime.enter();
         let (tail, input) = Tail::new().unwrap();
-        let mut commands = RunningCommands::none();
-        commands.health_output = Some((2, tail));
+        let mut output = Some((2, tail));
         let mut ended = |id| {
-            let event = commands.health_ended(id, CommandEnd::Exited(1), |_| {});
+            let event = health_ended(&mut output, id, CommandEnd::Exited(1), |_| {});
             let Event::Job(supervisor::Event::HealthEnded { last_line, .. }) = event else { panic!("{event:?}") };
             last_line
         };

@@ -14,6 +14,7 @@ use crate::guard::{Answer, CommandKind, GuardHandle, Order};
 use crate::process::held::HeldProcess;
 use crate::release::ReleaseConfig;
 use crate::report::events;
+use crate::supervise::commands::health_ended;
 use crate::supervise::job::StartGuard;
 use crate::supervise::{MainLoop, start};
 use crate::text::why_not_started;
@@ -90,7 +91,7 @@ impl MainLoop {
             ));
         }
         let event = if let Answer::CommandEnded { kind: CommandKind::Health, id, end } = answer {
-            self.nodes.roles[role].commands.health_ended(id, end, |line| self.stderr.pass_on(line))
+            health_ended(&mut self.nodes.roles[role].health_output, id, end, |line| self.stderr.pass_on(line))
         } else {
             node::Event::Guard(answer)
         };

@@ -21,6 +21,7 @@ use crate::report::events;
 use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment};
 use crate::supervise::MainLoop;
+use crate::supervise::commands::start_hook;
 use crate::supervise::role::Role;
 
 /// The role with a key: `--once` is for one election, the only one of the process.
@@ -39,7 +40,7 @@ impl Host for MainLoop {
             Action::DieOf { signal, to_group } => self.dies_of(role, signal, to_group),
             Action::Exit(ending) => self.role_ended(role, ExitStatus::Ending(ending)),
             Action::KillGuard => self.kill_guard(role),
-            Action::KillHook { id } => self.nodes.roles[role].commands.hooks.kill(|running| *running == id),
+            Action::KillHook { id } => self.nodes.roles[role].hooks.kill(|running| *running == id),
             Action::KillOrphans => self.inherit_orphans(role),
             Action::LookAtForeground => {
                 let event = supervisor::Event::ForegroundSeen(self.shell.terminal.foreground());
@@ -228,23 +229,23 @@ impl MainLoop {
     /// Makes the guard run the health command. The command's output comes to this process, which passes it on to stderr, so that the
     /// command is not blocked if stderr is not read.
     pub(super) fn check_health(&mut self, role: usize, id: u32, order: &Order) {
-        let Role { job: Some(job), commands, .. } = &mut self.nodes.roles[role] else { return };
+        let Role { job: Some(job), health_output, .. } = &mut self.nodes.roles[role] else { return };
         // Without a free descriptor its output is lost, but its status is still reported.
         let (tail, input) = Tail::new().ok().unzip();
         job.send(order, input);
         if let Some(tail) = tail {
-            commands.health_output = Some((id, tail));
+            *health_output = Some((id, tail));
         }
     }
 
     pub(super) fn run_hook(&mut self, role: usize, run: HookRun) {
         let Some(line) = self.config.hooks.get(&run.hook) else { return };
-        let Role { job, commands, election, .. } = &mut self.nodes.roles[role];
+        let Role { job, hooks, election, .. } = &mut self.nodes.roles[role];
         let event = if let Some(job) = job {
-            commands.start(line, run, &job.config)
+            start_hook(hooks, line, run, &job.config)
         } else {
             // A hook has no term to release.
-            commands.start(line, run, &self.job_maker.guard_config(&self.config, election, None))
+            start_hook(hooks, line, run, &self.job_maker.guard_config(&self.config, election, None))
         };
         if let Some(event) = event {
             self.tell(role, event);

@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use neli_kafka::{Nodes, clock};
-use neli_proto::candidate::Event;
+use neli_proto::candidate::{Event, Position};
 use neli_proto::hooks::{self, Hook};
 use neli_proto::leadership::ReadAt;
 use neli_proto::record::{Body, Record};
 use neli_proto::reminder::Troubles;
-use neli_proto::status::Position;
 use neli_proto::time::Time;
 use nix::unistd::Pid;
 

@@ -13,8 +13,8 @@ use neli_proto::time::Time;
 use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::http::Tally;
+use crate::process::shell::{ShellCommands, Tail};
 use crate::report::log::Logger;
-use crate::supervise::commands::RunningCommands;
 use crate::supervise::facts::KeyFacts;
 use crate::supervise::job::GuardedJob;
 
@@ -28,7 +28,10 @@ pub(super) struct Role {
     pub(super) job: Option<GuardedJob>,
     /// Its guard's place in the order of starts, while the guard waits for it.
     pub(super) awaited_guard: Option<AwaitedGuard>,
-    pub(super) commands: RunningCommands,
+    /// The running hooks, with their numbers.
+    pub(super) hooks: ShellCommands<u32>,
+    /// The number and the output of the last ordered health command, until its end is reported.
+    pub(super) health_output: Option<(u32, Tail)>,
     pub(super) tally: Tally,
     /// The exit status of this role, once it has ended.
     pub(super) ending: Option<ExitStatus>,
@@ -54,7 +57,8 @@ impl Role {
             node,
             job: None,
             awaited_guard: None,
-            commands: RunningCommands::none(),
+            hooks: ShellCommands::none(),
+            health_output: None,
             tally: Tally::default(),
             ending: None,
             facts: facts.transpose().context("no thread to read the facts of the key")?,
