@@ -82,45 +82,27 @@ pub struct Cgroup {
     is_kill_requested: AtomicBool,
 }
 
-/// Creates the groups for one process's jobs. The findings of the first one are reused for those that follow soon, because with hundreds of
-/// roles there are many groups to search, and each test forks a copy of this process.
-#[derive(Debug, Default)]
-pub struct CgroupMaker {
-    /// The group below which one was created, and when leftovers were last searched there, in time since boot.
-    known: Option<(PathBuf, Time)>,
-}
-
-impl CgroupMaker {
-    /// Creates a group below that of this process.
+impl Cgroup {
+    /// Creates a group below that of this process. The findings are `known` for those that follow soon, because with hundreds of roles there are many
+    /// groups to search, and each test forks a copy of this process: the group below which one was created, and when leftovers were last searched there.
     ///
     /// # Errors
     ///
     /// There is no cgroup v2, or no group may be created. The caller works without one.
-    pub fn make(&mut self) -> io::Result<Cgroup> {
+    pub fn make(known: &mut Option<(PathBuf, Time)>) -> io::Result<Self> {
         let parent = of_this_process(None).ok_or(io::ErrorKind::NotFound)?;
         let now = clock::now();
-        if self.known.as_ref().is_some_and(|(known, at)| *known == parent && now < *at + LOOK_FOR_LEFTOVERS) {
-            return Cgroup::made_in(&parent);
+        if known.as_ref().is_some_and(|(known, at)| *known == parent && now < *at + LOOK_FOR_LEFTOVERS) {
+            return Self::made_in(&parent);
         }
         if !may_be_divided(&parent) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         remove_leftovers(&parent);
-        let made = Cgroup::made_in(&parent)?;
+        let made = Self::made_in(&parent)?;
         system::try_birth_in(made.as_fd())?;
-        self.known = Some((parent, now));
+        *known = Some((parent, now));
         Ok(made)
-    }
-}
-
-impl Cgroup {
-    /// Creates a single group.
-    ///
-    /// # Errors
-    ///
-    /// As for [`CgroupMaker::make`].
-    pub fn make() -> io::Result<Self> {
-        CgroupMaker::default().make()
     }
 
     fn made_in(parent: &Path) -> io::Result<Self> {

@@ -8,7 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use nix::unistd::Pid;
 
 use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};
 use crate::guard::{GuardConfig, GuardHandle, Order, PROGRAM};
-use crate::process::cgroup::{Cgroup, CgroupMaker};
+use crate::process::cgroup::Cgroup;
 use crate::process::held::HeldProcess;
 use crate::process::ready::Ready;
 use crate::process::tree::Tree;
@@ -66,11 +66,11 @@ impl GuardedJob {
     /// There is no free descriptor, memory or process.
     pub(super) fn with_guard(
         mut config: GuardConfig,
-        cgroups: &mut CgroupMaker,
+        cgroups: &mut Option<(PathBuf, Time)>,
         orphan_thread: Option<Arc<OrphanThread>>,
         start: StartGuard,
     ) -> io::Result<Self> {
-        let cgroup = cgroups.make().ok().map(Arc::new);
+        let cgroup = Cgroup::make(cgroups).ok().map(Arc::new);
         config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
         let guard = start(Path::new(PROGRAM), &config)?;
         let ready = Ready::of_socket(&guard)?;

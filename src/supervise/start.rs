@@ -24,7 +24,7 @@ use crate::config::{self, Config};
 use crate::guard::{GuardConfig, GuardHandle, PROGRAM};
 use crate::http;
 use crate::process::attributes::{self, Mark, Scheduling};
-use crate::process::cgroup::{self, CgroupMaker};
+use crate::process::cgroup::{self, Cgroup};
 use crate::process::memory_files::ReleaseQueue;
 use crate::process::terminal::{is_there, may_be_handed_on};
 use crate::process::{descriptors, limits, procfs, signals, spin_watch, system};
@@ -62,7 +62,8 @@ pub(super) struct JobMaker {
     open_files: Option<u64>,
     /// The scheduling of job and hooks, if this process has raised its own.
     pub(super) scheduling: Option<Scheduling>,
-    cgroups: CgroupMaker,
+    /// What is known of the group below which those of the jobs are made.
+    cgroups: Option<(PathBuf, Time)>,
     /// Without it the main loop alone kills what a dead guard leaves.
     orphan_thread: Option<Arc<OrphanThread>>,
     /// The queue of releases that its guards deliver if this process dies.
@@ -152,7 +153,7 @@ impl Prepared {
             inherited,
             open_files,
             scheduling,
-            cgroups: CgroupMaker::default(),
+            cgroups: None,
             orphan_thread: OrphanThread::start().ok(),
             release_queue,
         };
@@ -170,7 +171,7 @@ impl Prepared {
         };
         let has_cgroup = match &job {
             Some(job) => job.cgroup.is_some(),
-            None => job_maker.cgroups.make().is_ok(),
+            None => Cgroup::make(&mut job_maker.cgroups).is_ok(),
         };
         if !has_cgroup && cgroup::kills_without_one().is_none() {
             config.warnings.push(cgroup::WITHOUT_ONE.to_owned());

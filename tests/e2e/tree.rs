@@ -95,7 +95,7 @@ fn a_process_that_is_dead_and_traced_is_not_left() {
     let mut run = election.candidate().lease("5s").option("--stop-timeout", "200ms").job(job).start();
     let term = run.await_lead();
     election.await_witness(term);
-    let is_out_of_reach = cgroup::kills_without_one().is_none() && Cgroup::make().is_err();
+    let is_out_of_reach = cgroup::kills_without_one().is_none() && Cgroup::make(&mut None).is_err();
     assert_eq!(warns(&run.events("warning")), is_out_of_reach);
     let hold = run.await_job().hold();
     run.signal(Signal::SIGTERM);

@@ -26,7 +26,7 @@ use crate::fixture::{
 const NOBODY: u32 = 65534;
 
 pub(crate) fn made() -> Option<Cgroup> {
-    Cgroup::make().inspect_err(|error| not_tested(&format!("no control group can be made here: {error}"))).ok()
+    Cgroup::make(&mut None).inspect_err(|error| not_tested(&format!("no control group can be made here: {error}"))).ok()
 }
 
 fn path_of(group: &Cgroup) -> PathBuf {

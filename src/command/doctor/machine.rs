@@ -51,7 +51,7 @@ pub(super) fn examine(config: &Config, command: Option<anyhow::Result<()>>, find
     start(&refused, findings);
     findings.check("proc", procfs::validate().map(|()| "/proc shows all of a job's processes"), Fail, None);
     pidfd(system::open_pidfd(Pid::this()).map(drop), findings);
-    group(Cgroup::make().inspect(Cgroup::remove).is_ok(), cgroup::kills_without_one(), findings);
+    group(Cgroup::make(&mut None).inspect(Cgroup::remove).is_ok(), cgroup::kills_without_one(), findings);
     limit(limits::memory(), findings);
     let Config { listen: address, log, .. } = config;
     if let Some(address) = address {
