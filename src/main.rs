@@ -1,8 +1,10 @@
 //! Parses the command line, runs the request, and converts the result into an exit status.
 
 use std::ffi::OsString;
+use std::os::fd::RawFd;
 use std::process::ExitCode;
 
+use neli_proto::time::Time;
 use neli_run::cli;
 use neli_run::cli::validate;
 use neli_run::command;
@@ -12,7 +14,7 @@ use neli_run::process::memory_files::{self, Deliverer};
 use neli_run::process::system;
 use neli_run::release;
 use neli_run::report::log::{Level, say_at};
-use neli_run::supervise::{self, AtStart};
+use neli_run::supervise;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
@@ -23,12 +25,12 @@ fn main() -> ExitCode {
     {
         return guard::main(config);
     }
-    let at_start = AtStart::now();
+    let begun = supervise::begin();
     let done = match arguments.as_slice() {
         [_, mode, queue] if mode == "release" => {
-            Deliverer::named_by(queue).map_or_else(|| perform(&arguments, at_start), release::main)
+            Deliverer::named_by(queue).map_or_else(|| perform(&arguments, begun), release::main)
         }
-        _ => perform(&arguments, at_start),
+        _ => perform(&arguments, begun),
     };
     let status = done.unwrap_or_else(|error| {
         say_at(Level::Error, &exit::line_of(&error));
@@ -37,7 +39,7 @@ fn main() -> ExitCode {
     system::exit_at_once(status.code())
 }
 
-fn perform(arguments: &[OsString], at_start: AtStart) -> anyhow::Result<ExitStatus> {
+fn perform(arguments: &[OsString], begun: (Time, Vec<RawFd>)) -> anyhow::Result<ExitStatus> {
     let args = match cli::parse(arguments, std::env::vars_os().collect()) {
         Ok(args) => args,
         // --help or --version.
@@ -45,7 +47,7 @@ fn perform(arguments: &[OsString], at_start: AtStart) -> anyhow::Result<ExitStat
         Err(error) => return Err(cli::refusal(&error, arguments)),
     };
     match args.subcommand() {
-        None => supervise::run(validate::config(&args)?, at_start),
+        None => supervise::run(validate::config(&args)?, begun),
         Some("assert") => command::assert::main(&args),
         Some("broker") => command::broker::main(&args),
         Some("completions") => command::completions::main(&args),

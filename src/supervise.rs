@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::future::{poll_fn, ready};
 use std::num::NonZero;
+use std::os::fd::RawFd;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use std::{panic, thread};
@@ -40,7 +41,7 @@ use crate::supervise::role::Role;
 use crate::supervise::start::{JobMaker, Prepared, Settling};
 use crate::supervise::terminal::ShellState;
 
-pub use start::AtStart;
+pub use start::begin;
 
 mod children;
 mod commands;
@@ -57,20 +58,19 @@ mod terminal;
 /// How long the exit waits for the guard's exit, so that the process that adopts our children does not have to wait for the guard.
 const GUARD_TAKES: Duration = Duration::from_millis(200);
 
-/// Stands for election, and runs the job while it leads.
+/// Stands for election, and runs the job while it leads. The process has started at this time, and has inherited these descriptors.
 ///
 /// # Errors
 ///
 /// The reason why it can't stand for election: one line, and the exit status.
-pub fn run(config: Config, at_start: AtStart) -> Result<ExitStatus> {
-    let AtStart { time, inherited, has_terminal } = at_start;
+pub fn run(config: Config, (started, inherited): (Time, Vec<RawFd>)) -> Result<ExitStatus> {
     let (runtime, prepared) = Prepared::new(config, inherited)?;
     let logger = Logger::start(&prepared.config.log, &prepared.config.elections.group, &prepared.config.name)?;
     log_panics(logger.clone());
     runtime.block_on(async move {
         let config = prepared.config.clone();
-        let mut main_loop = match MainLoop::new(prepared, logger.clone(), time, has_terminal) {
-            Ok(started) => started,
+        let mut main_loop = match MainLoop::new(prepared, logger.clone(), started) {
+            Ok(main_loop) => main_loop,
             Err(error) => return not_started(&logger, &config, error),
         };
         let status = main_loop.run().await;
@@ -103,8 +103,8 @@ fn log_panics(logger: Logger) {
 }
 
 impl MainLoop {
-    fn new(prepared: Prepared, logger: Logger, started: Time, has_terminal: bool) -> Result<Self> {
-        let Prepared { config, access, broker, job_maker, job, signals, earlier_children, bound } = prepared;
+    fn new(prepared: Prepared, logger: Logger, started: Time) -> Result<Self> {
+        let Prepared { config, access, broker, job_maker, job, signals, shell, earlier_children, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.health_command.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&events::started(&config, &job_maker.member));
@@ -141,7 +141,7 @@ impl MainLoop {
             config,
             job_maker,
             refusal: None,
-            shell: ShellState::new(has_terminal),
+            shell,
             notifier,
             publisher: None,
             settling: Settling::default(),

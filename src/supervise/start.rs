@@ -26,13 +26,14 @@ use crate::http;
 use crate::process::attributes::{self, Mark, Scheduling};
 use crate::process::cgroup::{self, Cgroup};
 use crate::process::memory_files::ReleaseQueue;
-use crate::process::terminal::{is_there, may_be_handed_on};
+use crate::process::terminal::may_be_handed_on;
 use crate::process::{descriptors, limits, procfs, signals, spin_watch, system};
 use crate::release::{self, ReleaseConfig};
 use crate::report::events;
 use crate::report::log::Logger;
 use crate::supervise::job::{self, GuardedJob, StartGuard};
 use crate::supervise::orphan_thread::OrphanThread;
+use crate::supervise::terminal::ShellState;
 use crate::text::{counted, signal_name, why_not_started};
 
 /// The objects that are created before Kafka's clients.
@@ -46,6 +47,7 @@ pub(super) struct Prepared {
     /// or led.
     pub(super) job: Option<GuardedJob>,
     pub(super) signals: SignalFd,
+    pub(super) shell: ShellState,
     /// The children from before this program: those of a shell that has executed it.
     pub(super) earlier_children: Vec<Pid>,
     /// The socket of `--listen`, which is bound before the group is joined.
@@ -130,6 +132,13 @@ impl Prepared {
             config.timings = timings;
             config.warnings.extend(warning);
         }
+        // It starts no thread.
+        let runtime = Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
+        // Before SIGHUP is taken over, which says that the terminal is gone.
+        let shell = {
+            let _within = runtime.enter();
+            ShellState::new()
+        };
         let signals = signals::take().context("signals can't be taken over")?;
         // The watch is needed if the job, and so this process, is real-time. If no thread can be started, there is no watch.
         let _ = spin_watch::watch_this_thread();
@@ -157,8 +166,6 @@ impl Prepared {
             orphan_thread: OrphanThread::start().ok(),
             release_queue,
         };
-        // It starts no thread.
-        let runtime = Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
         let job = if config.roles.is_none() {
             let election = config.elections.election(0, 1);
             let release = release_config(&config, &access, &election, &job_maker.member, None);
@@ -176,7 +183,7 @@ impl Prepared {
         if !has_cgroup && cgroup::kills_without_one().is_none() {
             config.warnings.push(cgroup::WITHOUT_ONE.to_owned());
         }
-        Ok((runtime, Self { config, access, broker, job_maker, job, signals, earlier_children, bound }))
+        Ok((runtime, Self { config, access, broker, job_maker, job, signals, shell, earlier_children, bound }))
     }
 }
 
@@ -245,24 +252,10 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
     Ok(Session::start(Source::new(access, config.elections.clone(), if_missing), config.timings.lease)?)
 }
 
-/// Properties of the process at the very start of `main`.
-#[derive(Clone, Debug)]
-pub struct AtStart {
-    /// When it started.
-    pub time: Time,
-    /// The descriptors that it inherited.
-    pub inherited: Vec<RawFd>,
-    /// Whether it had a terminal.
-    pub has_terminal: bool,
-}
-
-impl AtStart {
-    /// Must be the first call in `main`, before anything is opened.
-    pub fn now() -> Self {
-        // Without /proc only the three standard descriptors are known.
-        let inherited = descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]);
-        Self { time: clock::now(), inherited, has_terminal: is_there() }
-    }
+/// When the process started, and the descriptors that it inherited. Must be the first call in `main`, before anything is opened.
+pub fn begin() -> (Time, Vec<RawFd>) {
+    // Without /proc only the three standard descriptors are known.
+    (clock::now(), descriptors::open().unwrap_or_else(|_| vec![0, 1, 2]))
 }
 
 /// Within this time after a role has read its journal, the process has joined its group.

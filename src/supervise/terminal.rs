@@ -167,11 +167,11 @@ pub(super) struct ShellState {
 
 impl ShellState {
     /// The state of this process. Must be called within a runtime.
-    pub(super) fn new(had_terminal: bool) -> Self {
+    pub(super) fn new() -> Self {
         let is_signaled = terminal::may_be_handed_on() && !signals::ignored_at_start().contains(SIGHUP);
         Self {
             terminal: Terminal::of(unistd::getpgrp()),
-            had_terminal,
+            had_terminal: terminal::is_there(),
             hangup: if is_signaled { Ready::of_hangup(&io::stdin()).ok() } else { None },
             dies_of: None,
             suspending: false,
