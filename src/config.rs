@@ -15,6 +15,7 @@ use neli_proto::once;
 use neli_proto::supervisor::Policy;
 
 use crate::calendar::Calendar;
+use crate::features;
 use crate::text::shown_duration;
 
 /// The variables that a job has: those that describe its run, and those by which subcommands in it find its election. Their names differ from those of options' variables, so that they have no
@@ -92,6 +93,13 @@ pub const WORDS: Words = Words {
     create_topic: "drop --no-create-topic",
     own_broker: "if it is neli-run's own, say --embedded",
     use_log_elector: "use --elect log",
+    brokers: "say --brokers",
+    elector: "the order of candidates depends on the classic protocol; see --elect",
+    group: "say --group",
+    lease: "it follows from --lease",
+    topic: "neli-run makes the topic itself; see --no-create-topic",
+    for_a_trial: "; for a trial say --embedded",
+    not_built: features::not_built,
 };
 
 /// The configuration of a candidate.

@@ -30,6 +30,13 @@ impl Feature {
     }
 }
 
+/// The advice if librdkafka lacks a feature's library, which it names for this reason; `None` if it has the library but needs a later version.
+pub(crate) fn not_built(reason: &str) -> Option<String> {
+    let libraries = [("libsasl2", GSSAPI), ("libcurl", OIDC), ("OpenSSL", SSL)];
+    let (_, feature) = libraries.into_iter().find(|(library, _)| reason.contains(library))?;
+    (!feature.is_built).then(|| feature.advice())
+}
+
 /// The text of `--version` after the program's name.
 pub(crate) fn version() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {

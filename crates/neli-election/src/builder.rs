@@ -520,8 +520,8 @@ impl Builder {
         let mut properties = Properties::default();
         for (key, value) in &self.properties {
             // The value may be a secret.
-            let refused = |fault| Error::option("property", key, wording::fault(&fault));
-            properties.set(key, value).map_err(refused)?;
+            let refused = |why| Error::option("property", key, why);
+            properties.set(key, value, &wording::WORDS).map_err(refused)?;
         }
         let MemberTimings { heartbeat_interval, session_timeout } = MemberTimings::of(&properties);
         if heartbeat_interval > session_timeout / 3 {

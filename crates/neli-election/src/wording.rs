@@ -1,7 +1,6 @@
 //! What users of the library are told to do: the layers below say what is wrong, and name no option of `neli-run`, since its users have options
 //! and those of the library have the builder's methods.
 
-use neli_kafka::properties::{Fault, Instead};
 use neli_kafka::{Words, one_line};
 use neli_proto::mapping::Differs;
 use neli_proto::note::{Loss, Note, Refusal};
@@ -13,21 +12,14 @@ pub(crate) const WORDS: Words = Words {
     create_topic: "don't call create_topic(false)",
     own_broker: "if it is neli-run's embedded one, neli-run alone can use it",
     use_log_elector: "call elector(Elector::Log)",
+    brokers: "call brokers",
+    elector: "the order of candidates depends on the classic protocol; see elector",
+    group: "it is the name that the builder was given",
+    lease: "it follows from lease",
+    topic: "the library makes the topic itself; see create_topic",
+    for_a_trial: "",
+    not_built: |_| None,
 };
-
-/// Why a property was refused, and what to do instead.
-pub(crate) fn fault(fault: &Fault) -> String {
-    let Fault::NotYours(instead) = fault else { return fault.to_string() };
-    let instead = match instead {
-        Instead::Brokers => "call brokers",
-        Instead::Elector => "the order of candidates depends on the classic protocol; see elector",
-        Instead::Group => "it is the name that the builder was given",
-        Instead::Lease => "it follows from lease",
-        Instead::Nothing(why) => why,
-        Instead::Topic => "the library makes the topic itself; see create_topic",
-    };
-    format!("{fault}: {instead}")
-}
 
 /// Why a candidate was refused. The name of another candidate can be any text.
 pub(crate) fn refusal(refusal: &Refusal) -> String {

@@ -26,7 +26,7 @@ pub mod names;
 mod nodes;
 mod partition_consumer;
 mod producer;
-pub mod properties;
+mod properties;
 mod questions;
 mod reader;
 mod reading;

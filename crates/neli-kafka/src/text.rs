@@ -35,6 +35,20 @@ pub struct Words {
     pub own_broker: &'static str,
     /// The elector that needs no group.
     pub use_log_elector: &'static str,
+    /// What is set in place of a property that the protocol sets itself: the brokers.
+    pub brokers: &'static str,
+    /// The elector; the order of candidates depends on the classic protocol.
+    pub elector: &'static str,
+    /// The group.
+    pub group: &'static str,
+    /// The lease, from which the value follows.
+    pub lease: &'static str,
+    /// Whether the topic is made.
+    pub topic: &'static str,
+    /// A trial in place of librdkafka's own tests; ends a line.
+    pub for_a_trial: &'static str,
+    /// The feature that the library in librdkafka's reason is built with, if it is one of the program's.
+    pub not_built: fn(&str) -> Option<String>,
 }
 
 /// The words of a client about which nothing is known.
@@ -43,6 +57,13 @@ pub(crate) const NEUTRAL: Words = Words {
     create_topic: "let it be created",
     own_broker: "if it is an embedded one, say so",
     use_log_elector: "use the elector that needs no group",
+    brokers: "name the brokers",
+    elector: "the order of candidates depends on the classic protocol",
+    group: "it is the election's name",
+    lease: "it follows from the lease",
+    topic: "the topic is made as it must be",
+    for_a_trial: "",
+    not_built: |_| None,
 };
 
 /// That a batch of the journal can't be decoded (R0), and what follows from that.

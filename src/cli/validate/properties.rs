@@ -8,13 +8,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use neli_kafka::properties::{Fault, Instead};
 use neli_kafka::{HEARTBEAT_INTERVAL, MemberTimings, Properties, SESSION_TIMEOUT, is_secret};
 use neli_proto::candidate::Elector;
 use nix::unistd::{AccessFlags, eaccess};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
-use crate::features::{self, Feature};
+use crate::config::WORDS;
+use crate::features;
 use crate::text::{quoted, reason};
 
 /// The properties with which OpenSSL reads a file.
@@ -63,7 +63,7 @@ pub(super) fn read(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Prop
     }));
     let mut properties = Properties::default();
     for Property { key, value, place, .. } in all {
-        properties.set(&key, &value).map_err(|fault| anyhow!("{place}: {}", why_refused(&fault)))?;
+        properties.set(&key, &value, &WORDS).map_err(|why| anyhow!("{place}: {why}"))?;
     }
     validate_mechanism(&properties)?;
     validate_files(&properties)?;
@@ -152,33 +152,6 @@ fn readable_by_others(file: &Value) -> Option<String> {
             file.shown()
         )
     })
-}
-
-fn why_refused(fault: &Fault) -> String {
-    match fault {
-        Fault::ForTests => format!("{fault}; for a trial say --embedded"),
-        Fault::NotYours(instead) => format!("{fault}: {}", shown(*instead)),
-        Fault::NotBuilt { reason, .. } => not_built(reason).map_or_else(|| fault.to_string(), Feature::advice),
-        Fault::Invalid(_) => fault.to_string(),
-    }
-}
-
-fn shown(instead: Instead) -> &'static str {
-    match instead {
-        Instead::Brokers => "say --brokers",
-        Instead::Elector => "the order of candidates depends on the classic protocol; see --elect",
-        Instead::Group => "say --group",
-        Instead::Lease => "it follows from --lease",
-        Instead::Nothing(why) => why,
-        Instead::Topic => "neli-run makes the topic itself; see --no-create-topic",
-    }
-}
-
-/// The feature that librdkafka lacks if it gives this reason; `None` if it has the library but needs a later version.
-fn not_built(reason: &str) -> Option<Feature> {
-    let misses = [("libsasl2", features::GSSAPI), ("libcurl", features::OIDC), ("OpenSSL", features::SSL)];
-    let feature = misses.into_iter().find(|(library, _)| reason.contains(library)).map(|(_, feature)| feature)?;
-    (!feature.is_built).then_some(feature)
 }
 
 /// librdkafka checks a mechanism only when a client is created, and uses Kerberos if none is named.
