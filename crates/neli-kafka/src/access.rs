@@ -5,8 +5,8 @@
 //! them on in no particular order, and of two names of one property librdkafka uses the last. The user's
 //! [`Properties`] were checked for this, and for being known to librdkafka, when they were made.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rdkafka::client::ClientContext;
@@ -15,7 +15,9 @@ use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use crate::cluster::Cluster;
 use crate::election::Properties;
 use crate::embedded;
+use crate::librdkafka::cluster_id;
 use crate::text::{NEUTRAL, Words};
+use crate::threads::locked;
 
 /// A Kafka that can be reached: an address, and the user's properties for that.
 #[derive(Clone)]
@@ -31,7 +33,7 @@ pub struct Access {
     /// Whether a broker has ever answered. All clones share it.
     pub answered: Arc<AtomicBool>,
     /// The cluster that was reached. All clones share it.
-    pub cluster: Arc<Cluster>,
+    pub cluster: Arc<Mutex<Cluster>>,
     /// Why an embedded broker is refused at the address of a real one, if it is. Who reaches it by its address does not hold the lock of its
     /// candidates, and so a later broker would not know of that one's job.
     pub refuses_embedded: Option<&'static str>,
@@ -73,9 +75,10 @@ impl Access {
         if self.embedded.is_some() {
             return Ok(());
         }
-        self.cluster.admit(client)?;
+        let mut cluster = locked(&self.cluster);
+        cluster.admit(cluster_id(client))?;
         match self.refuses_embedded {
-            Some(why) if self.cluster.is_embedded() => Err(format!("{}: {why}", self.bootstrap)),
+            Some(why) if cluster.is_embedded() => Err(format!("{}: {why}", self.bootstrap)),
             Some(_) | None => Ok(()),
         }
     }

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv6Addr, TcpStream, ToSocketAddrs as _};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::Duration;
+use std::{iter, thread};
 
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
@@ -99,7 +98,7 @@ fn is_host(host: &str) -> bool {
 /// candidate from its election.
 const ALLOWANCE: Duration = Duration::from_secs(1);
 /// A server that takes connections is not down, but slow: it is waited for this many times [`RETRY`] more.
-const SLOW: u32 = 20;
+const SLOW: usize = 20;
 /// The time limit of a connection that only shows whether a server can be reached.
 const CONNECTED: Duration = Duration::from_secs(5);
 /// After this time all brokers of a cluster know a topic that was made anew.
@@ -112,73 +111,50 @@ pub(super) fn ask_servers(
     access: &Access,
     topic: Option<&str>,
     consumer: &Arc<BaseConsumer<KafkaContext>>,
-) -> Option<ServersQuestion> {
-    if access.embedded.is_some() || !locked(&access.cluster.servers).begin_question(&access.bootstrap) {
+) -> Option<mpsc::Receiver<()>> {
+    if access.embedded.is_some() || !locked(&access.cluster).begin_question(&access.bootstrap) {
         return None;
     }
     let (open, is_open) = mpsc::channel();
     let (asking, topic, consumer) = (access.clone(), topic.map(str::to_owned), Arc::downgrade(consumer));
-    let slow = Arc::new(AtomicUsize::new(0));
-    let reached = Arc::clone(&slow);
     let ask = move || {
-        find_other(&asking, topic.as_deref(), &consumer, &reached);
-        locked(&asking.cluster.servers).is_asking = false;
+        find_other(&asking, topic.as_deref(), &consumer);
+        locked(&asking.cluster).is_asking = false;
         drop(open);
     };
     // Without a thread they are asked later.
     let started = threads::start("neli-servers", ask);
-    locked(&access.cluster.servers).is_asking &= started.is_ok();
-    Some(ServersQuestion { is_open, slow })
+    locked(&access.cluster).is_asking &= started.is_ok();
+    Some(is_open)
 }
 
-/// Whether an answer to this client's question of `asked` is of this process's cluster. The first time it waits for the answers of the bootstrap
-/// servers.
+/// Whether an answer to this client's question of `asked` is of this process's cluster. The first time it waits until the question to the bootstrap
+/// servers is closed.
 ///
 /// # Errors
 ///
 /// One line: it is of another cluster, or the bootstrap servers are.
 pub(super) fn admit(
-    servers: &mut Option<ServersQuestion>,
+    servers: &mut Option<mpsc::Receiver<()>>,
     access: &Access,
     client: &Client<impl ClientContext>,
     asked: Time,
 ) -> Result<(), String> {
-    if let Some(servers) = servers.take() {
-        servers.wait(clock::now().since(asked));
+    if let Some(is_open) = servers.take() {
+        let took = clock::now().since(asked);
+        let limits = iter::once(took * 2 + ALLOWANCE).chain(iter::repeat_n(RETRY, SLOW));
+        for limit in limits {
+            let is_closed = is_open.recv_timeout(limit) != Err(RecvTimeoutError::Timeout);
+            if is_closed || locked(&access.cluster).slow == 0 {
+                break;
+            }
+        }
     }
     access.admit(client)
 }
 
-/// A question to the bootstrap servers.
-pub(super) struct ServersQuestion {
-    /// Closed when each server has answered or can't be reached, or when one is found to be of another cluster.
-    is_open: mpsc::Receiver<()>,
-    /// How many servers have taken a connection, and have not said yet of which cluster they are.
-    slow: Arc<AtomicUsize>,
-}
-
-impl ServersQuestion {
-    /// Waits for the answers. The first answer to this process `took` that time.
-    fn wait(self, took: Duration) {
-        let mut limit = took * 2 + ALLOWANCE;
-        for _ in 0..=SLOW {
-            let is_answered = self.is_open.recv_timeout(limit) != Err(RecvTimeoutError::Timeout);
-            if is_answered || self.slow.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            limit = RETRY;
-        }
-    }
-}
-
 /// Looks for a bootstrap server of another cluster than the consumer's, until one was found or each has answered or can't be reached.
-fn find_other(
-    access: &Access,
-    topic: Option<&str>,
-    consumer: &Weak<BaseConsumer<KafkaContext>>,
-    slow: &Arc<AtomicUsize>,
-) {
-    let cluster = &access.cluster;
+fn find_other(access: &Access, topic: Option<&str>, consumer: &Weak<BaseConsumer<KafkaContext>>) {
     let (consumer, brokers): (_, BTreeSet<String>) = loop {
         let Some(consumer) = consumer.upgrade() else { return };
         match consumer.fetch_metadata(topic, LONGEST) {
@@ -187,24 +163,23 @@ fn find_other(
         }
         thread::park_timeout(RETRY);
     };
-    if cluster.admit(consumer.client()).is_err() {
+    if access.admit(consumer.client()).is_err() {
         return;
     }
-    let unknown = {
-        let mut servers = locked(&cluster.servers);
-        servers.asked = Some(clock::now());
-        let mut unknown = servers.unknown(&access.bootstrap);
+    let (unknown, id) = {
+        let mut cluster = locked(&access.cluster);
+        (cluster.asked, cluster.slow) = (Some(clock::now()), 0);
+        let mut unknown = cluster.unknown(&access.bootstrap);
         let is_named = |server: &mut String| brokers.contains(&without_protocol(server).to_lowercase());
-        servers.known.extend(unknown.extract_if(.., is_named));
-        unknown
+        cluster.known.extend(unknown.extract_if(.., is_named));
+        (unknown, cluster.id.clone())
     };
     let (sender, answers) = mpsc::channel();
     for server in unknown {
-        let (access, topic, sender, slow) =
-            (access.clone(), topic.map(str::to_owned), sender.clone(), Arc::clone(slow));
+        let (access, topic, sender) = (access.clone(), topic.map(str::to_owned), sender.clone());
         let ask = move || {
             if accepts_connections(without_protocol(&server)) {
-                slow.fetch_add(1, Ordering::AcqRel);
+                locked(&access.cluster).slow += 1;
                 let answered = ask_alone(&access, &server, topic.as_deref());
                 // If nobody receives it, another server was refused.
                 let _ = sender.send(answered.map(|consumer| (server, consumer)));
@@ -215,13 +190,15 @@ fn find_other(
     }
     drop(sender);
     for answer in answers {
-        if let Some((server, of_server)) = answer {
-            match refusal(&server, of_server.client(), cluster.id.get(), topic, consumer.client()) {
-                Some(refusal) => return cluster.refuse(refusal),
-                None => drop(locked(&cluster.servers).known.insert(server)),
-            }
+        let of_server = answer.as_ref().map(|(server, of_server)| (server, of_server.client()));
+        let refusal =
+            of_server.and_then(|(server, of_server)| refusal(server, of_server, id.as_ref(), topic, consumer.client()));
+        let mut cluster = locked(&access.cluster);
+        if let Some(refusal) = refusal {
+            return cluster.refuse(refusal);
         }
-        slow.fetch_sub(1, Ordering::AcqRel);
+        cluster.slow -= 1;
+        cluster.known.extend(answer.map(|(server, _)| server));
     }
 }
 

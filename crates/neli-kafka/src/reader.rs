@@ -19,7 +19,7 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::mpsc::Sender;
 
-use crate::bootstrap_servers::{ServersQuestion, admit, ask_servers};
+use crate::bootstrap_servers::{admit, ask_servers};
 use crate::context::{explain, is_lack_of_thread};
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
@@ -113,7 +113,7 @@ struct Asker {
     /// The time limit of the next question.
     answer_limit: AnswerLimit,
     /// The question to the bootstrap servers, for whose answers the first answer waits.
-    servers: Option<ServersQuestion>,
+    servers: Option<mpsc::Receiver<()>>,
     /// The last question had no answer, so the next one first makes librdkafka connect to the partitions' leaders.
     reaches_leaders_first: bool,
     /// The partitions that had no leader when the last question was asked, and those whose leader did not answer it.
@@ -179,7 +179,7 @@ impl Asker {
         }
     }
 
-    fn ask_servers(&self) -> Option<ServersQuestion> {
+    fn ask_servers(&self) -> Option<mpsc::Receiver<()>> {
         let Source { access, elections, .. } = &self.reading.source;
         ask_servers(access, Some(&elections.topic), self.reading.consumer.consumer())
     }

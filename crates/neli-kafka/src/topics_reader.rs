@@ -24,7 +24,7 @@ use rdkafka::topic_partition_list::Offset;
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::bootstrap_servers::{ServersQuestion, admit, ask_servers};
+use crate::bootstrap_servers::{admit, ask_servers};
 use crate::clock;
 use crate::context::explain;
 use crate::error_class::{ErrorClass, code_of, plain};
@@ -241,7 +241,7 @@ struct Asker {
     /// When it is asked.
     ask_at: Time,
     /// The question to the bootstrap servers, for whose answers the first answer waits.
-    servers: Option<ServersQuestion>,
+    servers: Option<mpsc::Receiver<()>>,
     /// The topic whose past is being read, until this end of the channel is dropped.
     past: Option<(Box<str>, mpsc::Sender<()>)>,
 }
@@ -268,7 +268,7 @@ impl Asker {
         }
     }
 
-    fn ask_servers(&self) -> Option<ServersQuestion> {
+    fn ask_servers(&self) -> Option<mpsc::Receiver<()>> {
         ask_servers(&self.shared.access, None, self.shared.consumer.consumer())
     }
 
