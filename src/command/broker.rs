@@ -15,8 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use neli_kafka::clock;
-use neli_kafka::embedded::BrokerDirectory;
-use neli_kafka::embedded::{BrokerFinder, BrokerInfo, Connection, Reply, Request};
+use neli_kafka::embedded::{BrokerDirectory, BrokerFinder, Connection};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -131,9 +130,10 @@ fn remove(path: &Path) -> io::Result<()> {
     fs::remove_file(path).or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
-/// Serves a candidate's connection until it ends: it either stays open for the candidate's life or makes one request.
+/// Serves a candidate's connection until it ends: it either stays open for the candidate's life or makes one request. Each message is a line of
+/// JSON: first the broker's address; then to each request, a topic to be created and the number of its partitions, why that failed, or null.
 async fn serve_client(mut stream: UnixStream, broker: Rc<Connection>) -> io::Result<()> {
-    send(&mut stream, &BrokerInfo { bootstrap: broker.bootstrap().to_owned() }).await?;
+    send(&mut stream, &broker.bootstrap()).await?;
     let mut stream = BufReader::new(stream);
     loop {
         let mut line = Vec::new();
@@ -141,7 +141,7 @@ async fn serve_client(mut stream: UnixStream, broker: Rc<Connection>) -> io::Res
         if !line.ends_with(b"\n") {
             return Ok(());
         }
-        send(stream.get_mut(), &Reply { error: answer(&line, &broker).err() }).await?;
+        send(stream.get_mut(), &answer(&line, &broker).err()).await?;
     }
 }
 
@@ -157,6 +157,6 @@ async fn send(stream: &mut UnixStream, what: &impl serde::Serialize) -> io::Resu
 ///
 /// Why it was not created.
 fn answer(line: &[u8], broker: &Connection) -> Result<(), String> {
-    let Request { create_topic, partitions } = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    broker.create_topic(&create_topic, partitions).map_err(|error| error.to_string())
+    let (topic, partitions): (String, i32) = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    broker.create_topic(&topic, partitions).map_err(|error| error.to_string())
 }

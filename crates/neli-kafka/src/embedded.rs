@@ -25,7 +25,6 @@ use nix::libc;
 use nix::unistd::geteuid;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::mocking::MockCluster;
-use serde::{Deserialize, Serialize};
 
 use crate::text::shown_duration;
 use crate::{clock, threads};
@@ -70,29 +69,6 @@ pub struct FoundBroker {
     /// The process that was started for it, which the caller must reap. Another candidate's broker may have been faster; then the process
     /// that was started here ends at once.
     pub started: Option<Child>,
-}
-
-/// The broker's first message to each candidate that connects.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct BrokerInfo {
-    /// The broker's address, in librdkafka's format.
-    pub bootstrap: String,
-}
-
-/// A candidate's request to the broker.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Request {
-    /// The topic to create.
-    pub create_topic: String,
-    /// The number of its partitions.
-    pub partitions: i32,
-}
-
-/// The broker's answer to a request.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Reply {
-    /// Why the request failed.
-    pub error: Option<String>,
 }
 
 impl BrokerFinder {
@@ -199,9 +175,9 @@ enum Host {
 
 impl Connection {
     fn open(directory: &BrokerDirectory) -> io::Result<Self> {
-        let (stream, info) = connect(directory)?;
+        let (stream, bootstrap) = connect(directory)?;
         stream.set_read_timeout(None)?;
-        Ok(Self { bootstrap: info.bootstrap, host: Host::Process { directory: directory.clone(), stream } })
+        Ok(Self { bootstrap, host: Host::Process { directory: directory.clone(), stream } })
     }
 
     /// Starts a broker in this process: librdkafka's mock of Kafka, on a port of the loopback interface. It stores nothing on disk. It lives
@@ -248,20 +224,20 @@ impl Connection {
             }
         };
         let (mut stream, _) = connect(directory)?;
-        let mut line = serde_json::to_vec(&Request { create_topic: topic.to_owned(), partitions })?;
+        let mut line = serde_json::to_vec(&(topic, partitions))?;
         line.push(b'\n');
         stream.write_all(&line)?;
-        let reply: Reply = serde_json::from_str(&read_line(&stream)?)?;
-        reply.error.map_or(Ok(()), |error| Err(io::Error::other(error)))
+        let refusal: Option<String> = serde_json::from_str(&read_line(&stream)?)?;
+        refusal.map_or(Ok(()), |error| Err(io::Error::other(error)))
     }
 }
 
-/// Connects, and reads the broker's first message.
-fn connect(directory: &BrokerDirectory) -> io::Result<(UnixStream, BrokerInfo)> {
+/// Connects, and reads the broker's first message, which is its address.
+fn connect(directory: &BrokerDirectory) -> io::Result<(UnixStream, String)> {
     let stream = UnixStream::connect(directory.socket())?;
     stream.set_read_timeout(Some(TIMEOUT))?;
-    let info = serde_json::from_str(&read_line(&stream)?)?;
-    Ok((stream, info))
+    let bootstrap = serde_json::from_str(&read_line(&stream)?)?;
+    Ok((stream, bootstrap))
 }
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {
