@@ -10,7 +10,7 @@ use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs};
 use neli_proto::leadership::{Leader, Leadership, ReadAt, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::observer::{History, Observer, PastLeader, PastTerm, TermEnd};
+use neli_proto::observer::{Election, Observer, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ pub(super) fn learn_release(facts: &mut Facts, key: &str, seen: Seen<'_>) {
         Some(fact).filter(counts)
     };
     if !facts.done.as_ref().is_some_and(counts)
-        && let Some(success) = seen.history().terms().iter().rev().find_map(released)
+        && let Some(success) = seen.read.terms().iter().rev().find_map(released)
     {
         facts.done = Some(success);
     }
@@ -201,10 +201,10 @@ impl LastRun {
 
     /// Takes the outcome of a run that is only recorded to have begun from the release of its term, if that names it: the facts could not be
     /// written when it ended.
-    pub(super) fn learn_release(&mut self, history: &History) {
+    pub(super) fn learn_release(&mut self, election: &Election) {
         let Fact { key, window, .. } = &self.fact;
         let is_its = |past: &&PastTerm| ran_in(&self.fact, past.term, past.leader.member.as_ref());
-        let past = history.terms().iter().rfind(is_its).map(|past| &past.end);
+        let past = election.terms().iter().rfind(is_its).map(|past| &past.end);
         let Some(TermEnd::Released { how, .. }) = past.filter(|_| self.fact.outcome == Outcome::Running) else {
             return;
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use neli_proto::leadership::ReadAt;
-use neli_proto::observer::{Finding, Found, Gap, History, Observer, PastTerm, TermEnd};
+use neli_proto::observer::{Election, Finding, Gap, Observer, PastTerm, TermEnd};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
@@ -79,7 +79,7 @@ struct Shown<'a> {
     seen: Seen<'a>,
     at: ReadAt,
     rows: Vec<Row<'a>>,
-    findings: Vec<Found>,
+    findings: Vec<(Finding, Option<u64>)>,
     /// Whether one clock has given all timestamps.
     is_one_clock: bool,
 }
@@ -87,13 +87,13 @@ struct Shown<'a> {
 impl<'a> Shown<'a> {
     fn of(seen: Seen<'a>, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
         let at = by_broker(seen.observer(), now);
-        let findings = if check { seen.history().findings(at, from_ms) } else { Vec::new() };
+        let findings = if check { seen.read.findings(at, from_ms) } else { Vec::new() };
         let is_one_clock = seen.observer().is_brokers_time() || reading.is_embedded();
-        Self { seen, at, rows: rows(seen.read.history(), at, from_ms), findings, is_one_clock }
+        Self { seen, at, rows: rows(seen.read, at, from_ms), findings, is_one_clock }
     }
 
     fn is_violated(&self) -> bool {
-        self.findings.iter().any(|found| is_violation(&found.finding, self.is_one_clock))
+        self.findings.iter().any(|(finding, _)| is_violation(finding, self.is_one_clock))
     }
 }
 
@@ -168,7 +168,7 @@ impl Row<'_> {
 }
 
 /// The terms that were led since `from_ms`, in milliseconds since 1970.
-pub(super) fn rows(history: &History, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
+pub(super) fn rows(history: &Election, at: ReadAt, from_ms: u64) -> Vec<Row<'_>> {
     let current = history.observer().leadership(at);
     let (open, last) = (history.open_gap(at), history.terms().len().saturating_sub(1));
     let rows = history.terms().iter().enumerate().map(|(number, past)| {
@@ -226,11 +226,11 @@ pub(super) fn cells(role: &str, row: &Row<'_>, at_ms: u64) -> [String; 7] {
 }
 
 /// The findings of `--check`; possible overlaps of jobs come first.
-fn report(rows: &[Row<'_>], findings: &[Found], is_one_clock: bool, style: Style) -> String {
+fn report(rows: &[Row<'_>], findings: &[(Finding, Option<u64>)], is_one_clock: bool, style: Style) -> String {
     let terms = counted(rows.len() as u64, "term");
-    let (tone, verdict) = if findings.iter().any(|found| is_violation(&found.finding, is_one_clock)) {
+    let (tone, verdict) = if findings.iter().any(|(finding, _)| is_violation(finding, is_one_clock)) {
         (Tone::Bad, format!("{terms}: two jobs may have run at once"))
-    } else if findings.iter().any(|found| is_doubtful(&found.finding, is_one_clock)) {
+    } else if findings.iter().any(|(finding, _)| is_doubtful(finding, is_one_clock)) {
         (Tone::Unknown, format!("{terms}: can't tell whether two overlapped"))
     } else if rows.iter().any(|row| matches!(row.end, TermEnd::Overlapped { .. })) {
         (Tone::Good, format!("{terms}: no two overlapped but by --overlap"))
@@ -239,7 +239,7 @@ fn report(rows: &[Row<'_>], findings: &[Found], is_one_clock: bool, style: Style
     };
     let mut lines = vec![style.paint(tone, &verdict)];
     let width = style.columns.unwrap_or(usize::MAX);
-    let findings = findings.iter().map(|found| &found.finding);
+    let findings = findings.iter().map(|(finding, _)| finding);
     let (bad, unusual): (Vec<&Finding>, Vec<&Finding>) = findings.partition(|finding| finding.is_violation());
     for finding in bad.into_iter().chain(unusual) {
         lines.extend(wrapped(&sentence(finding, is_one_clock), width));
@@ -301,7 +301,7 @@ fn lines(shown: &Shown<'_>) -> String {
         let begun_ms = row.past.from_ms.or(row.past.last_record_ms).unwrap_or(at.wall_ms);
         joined([election(begun_ms, id), json!({ "kind": "term" }), term_part(row, *at)])
     });
-    let findings = findings.iter().map(|Found { finding, at_ms }| {
+    let findings = findings.iter().map(|(finding, at_ms)| {
         let part = json!({
             "kind": "finding",
             "finding": finding_name(finding),

@@ -81,7 +81,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     loop {
         let at = read_at();
         if let (Some(run), Ok(seen)) = (&mut run, observation.first()) {
-            run.learn_release(seen.history());
+            run.learn_release(seen.read);
             run.learn_schedule(seen.observer(), at);
         }
         let mapping = observation.found.mapping.as_ref();

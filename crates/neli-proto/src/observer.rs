@@ -21,10 +21,9 @@ use crate::record::{Body, MemberId, Offset, Record, What, Why};
 use crate::restart;
 use crate::time::{Time, millis};
 use crate::timings::{LONGEST_LEASE, cool_off};
-use lost::Lost;
 
 pub use election::{Election, Judged};
-pub use history::{Finding, Found, Gap, History, PastLeader, PastTerm, TermEnd};
+pub use history::{Finding, Gap, PastLeader, PastTerm, TermEnd};
 pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
 pub use topic::{Place, Topic};
@@ -66,8 +65,11 @@ pub struct Observer {
     candidates: BTreeMap<MemberId, Box<KnownCandidate>>,
     /// The number of failed runs in a row of each candidate, from its releases.
     failed_runs: BTreeMap<MemberId, u32>,
-    /// The leaders whose silence ended with another candidate's claim, and candidates that have left.
-    lost: Lost,
+    /// The leaders whose silence ended with another candidate's claim, and candidates that have left, while an earlier hello could count: the last
+    /// record of each, and for how long after it a hello shows nothing.
+    lost: BTreeMap<MemberId, (Receipt, Duration)>,
+    /// The last record before the past silence that was reported last.
+    reported_silence: Option<Receipt>,
 }
 
 impl Observer {
@@ -84,7 +86,8 @@ impl Observer {
             void_claims: 0,
             candidates: BTreeMap::new(),
             failed_runs: BTreeMap::new(),
-            lost: Lost::default(),
+            lost: BTreeMap::new(),
+            reported_silence: None,
         }
     }
 
@@ -124,7 +127,7 @@ impl Observer {
         let received = self.receipt(at, written_ms);
         if leaves {
             self.candidates.remove(&hello.member);
-        } else if !self.lost.is_dead(&hello.member, received) {
+        } else if !lost::is_dead(&self.lost, &hello.member, received) {
             let broker_now = self.broker_now(at);
             self.candidates.retain(|_, candidate| candidate.received.age(at.now, broker_now) < HELLO_HOLDS);
             let before = self.candidates.get(&hello.member).map(|known| known.first);
@@ -158,7 +161,7 @@ impl Observer {
         let past = led_before
             .as_ref()
             .filter(|leader| verdict == Verdict::Effective && (self.is_brokers_time || !writes_on(leader)));
-        let past = past.and_then(|leader| self.lost.past_silence(leader, received));
+        let past = past.and_then(|leader| self.past_silence(leader, received));
         let silent = past.as_ref().map_or(silent, |past| past.silent);
         let mut changes: Vec<Change> = past.map(Change::FellSilent).into_iter().collect();
         match self.journal.view() {
@@ -183,9 +186,9 @@ impl Observer {
         }
         if let Some(leader) = led_before.as_ref().filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
             if let Some(member) = &leader.member {
-                self.lost.insert(member, (leader.last_record, leader.lease), received);
+                self.lose(member, (leader.last_record, leader.lease), received);
             }
-            self.candidates.retain(|member, known| !self.lost.is_dead(member, known.received));
+            self.candidates.retain(|member, known| !lost::is_dead(&self.lost, member, known.received));
         }
         match (verdict, record) {
             (Verdict::Effective, Some(record)) => {

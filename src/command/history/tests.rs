@@ -1,6 +1,7 @@
 //! Tests of the table, the findings' words and the drawing.
 
 use neli_proto::journal::{Journal, Origin};
+use neli_proto::observer::Place;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
 
@@ -8,9 +9,15 @@ use super::*;
 
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 
+/// An election of which nothing was read.
+fn unread() -> Election {
+    let place = Place { partition: 0, group: "g".into(), role: "0".into() };
+    Election::new(&place, Journal::read_from(0, Origin::Beginning), 0, 0)
+}
+
 /// A history of two leaders that both stopped writing, the second one this many milliseconds ago.
-fn died(ago_ms: u64) -> History {
-    let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+fn died(ago_ms: u64) -> Election {
+    let mut history = unread();
     let claim = |name: &str, after: i64| {
         format!(
             r#"{{"v":1,"kind":"claim","member":"{name}","name":"{name}","seq":1,"after":{after},"lease_ms":15000}}"#
@@ -18,7 +25,7 @@ fn died(ago_ms: u64) -> History {
     };
     let last_ms = AT.wall_ms - ago_ms;
     for (offset, ms, line) in [(0, last_ms - 40_000, claim("d1", -1)), (1, last_ms, claim("d2", 0))] {
-        history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(ms));
+        history.judge(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(ms));
     }
     history
 }
@@ -49,7 +56,7 @@ fn a_term_of_unknown_end_is_over_when_the_next_one_begins() {
         format!(r#"{{"v":1,"kind":"beat","member":"d4","name":"d4","term":9,"seen":{seen},"lease_ms":15000}}"#)
     };
     for (offset, seen) in [(20, 9), (21, 20)] {
-        history.read(AT, offset, Record::parse(beat(seen).as_bytes()).as_ref(), Some(AT.wall_ms + 60_000));
+        history.judge(AT, offset, Record::parse(beat(seen).as_bytes()).as_ref(), Some(AT.wall_ms + 60_000));
     }
     let shown = |from_ms| rows(&history, AT, from_ms).iter().map(|row| row.past.term).collect::<Vec<_>>();
     assert_eq!(history.terms()[1].end, TermEnd::Unknown);
@@ -62,14 +69,14 @@ fn a_term_of_unknown_end_is_over_when_the_next_one_begins() {
 fn clocks_of_candidates_that_differ_are_no_overlap() {
     let mut history = died(0);
     let claim = r#"{"v":1,"kind":"claim","member":"d3","name":"d3","seq":1,"after":1,"lease_ms":15000}"#;
-    history.read(AT, 2, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms + 14_000));
+    history.judge(AT, 2, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms + 14_000));
     let (rows, findings) = (rows(&history, AT, 0), history.findings(AT, 0));
     let of = |clock| report(&rows, &findings, clock, Style { is_coloured: false, columns: None });
     assert!(of(true).starts_with("3 terms: two jobs may have run at once\noverlap: term 2 "));
     let doubtful = of(false);
     assert!(doubtful.starts_with("3 terms: can't tell whether two overlapped\n"), "{doubtful}");
     assert!(doubtful.contains("CreateTime"), "{doubtful}");
-    let violates = |is_one_clock| findings.iter().any(|found| is_violation(&found.finding, is_one_clock));
+    let violates = |is_one_clock| findings.iter().any(|(finding, _)| is_violation(finding, is_one_clock));
     assert!(violates(true) && !violates(false));
 }
 
@@ -93,14 +100,14 @@ fn a_drawing_of_the_last_minutes_begins_there_and_describes_the_terms_in_words()
 #[test]
 fn a_term_whose_leader_died_is_drawn_as_lost() {
     for (why, is_lost) in [("supervisor-died", true), ("fenced", true), ("stopped", false)] {
-        let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+        let mut history = unread();
         let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":15000}"#;
         let release = format!(
             r#"{{"v":1,"kind":"release","member":"d1","name":"d1","seq":2,"term":0,"seen":0,"why":"{why}","exit":null}}"#
         );
         for (offset, line) in [(0, claim), (1, release.as_str())] {
             let ms = AT.wall_ms - 60_000 + u64::try_from(offset).unwrap() * 30_000;
-            history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(ms));
+            history.judge(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(ms));
         }
         let drawn = draw("g", &rows(&history, AT, 0), 0..AT.wall_ms);
         // The legend has one of each.
@@ -133,13 +140,13 @@ fn a_count_of_one_is_in_the_singular() {
 /// The leader of term 0 yields, and its successor's claim overlaps its term.
 #[test]
 fn terms_that_overlapped_as_they_were_asked_to_are_no_violation_and_are_named() {
-    let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+    let mut history = unread();
     let claim =
         r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":15000,"overlap_ms":5000}"#;
     let beat = r#"{"v":1,"kind":"beat","member":"d1","name":"d1","seq":2,"term":0,"seen":0,"lease_ms":15000,"overlap_ms":5000,"yields":true}"#;
     let next = r#"{"v":1,"kind":"claim","member":"d2","name":"d2","seq":1,"after":1,"lease_ms":15000,"overlap_ms":5000,"over":0}"#;
     for (offset, ago_ms, line) in [(0, 3_000, claim), (1, 2_000, beat), (2, 1_000, next)] {
-        history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms - ago_ms));
+        history.judge(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms - ago_ms));
     }
     let rows = rows(&history, AT, 0);
     assert_eq!(rows[0].how(), "another led while its job ran on (--overlap)");
@@ -149,9 +156,9 @@ fn terms_that_overlapped_as_they_were_asked_to_are_no_violation_and_are_named() 
 
 #[test]
 fn a_leader_of_which_nothing_was_heard_since_a_heartbeat_of_the_future_is_unknown() {
-    let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+    let mut history = unread();
     let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":15000}"#;
-    history.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms + 60_000));
+    history.judge(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms + 60_000));
     let shown = |ms| {
         let at = ReadAt { now: AT.now + Duration::from_millis(ms), wall_ms: AT.wall_ms + ms };
         rows(&history, at, 0).iter().map(Row::how).collect::<String>()

@@ -24,7 +24,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
     let details = state.elections_of(at, Some(group)).map(|shown| {
         let observer = shown.found.observer();
         let moment = by_broker(observer, shown.found.known_at(at));
-        let terms = rows(shown.found.history(), moment, 0);
+        let terms = rows(shown.found, moment, 0);
         let changes = shown.notes.iter().flat_map(|notes| &notes.changes).map(change_part);
         let part = json!({
             "terms": terms.iter().map(|row| term_part(row, moment)).collect::<Vec<_>>(),

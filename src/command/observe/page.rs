@@ -238,7 +238,7 @@ fn day(shown: &Shown<'_>) -> String {
     let step = ReadAt { wall_ms: at.wall_ms / STRIP_STEP_MS * STRIP_STEP_MS, ..at };
     let from_ms = step.wall_ms.saturating_sub(millis(DAY));
     let known = shown.known_since_ms().map(|ms| format!("<span class=\"dim\">read from {} on</span>", date(ms)));
-    strip(&rows(shown.found.history(), step, from_ms), from_ms..step.wall_ms) + &known.unwrap_or_default()
+    strip(&rows(shown.found, step, from_ms), from_ms..step.wall_ms) + &known.unwrap_or_default()
 }
 
 /// The page of a group: each of its elections with its candidates, its terms and its last changes.
@@ -295,7 +295,7 @@ fn section(page: &mut String, shown: &Shown<'_>) {
         });
         table(page, &head, cells);
     }
-    let terms = rows(found.history(), at, 0);
+    let terms = rows(found, at, 0);
     let _ = writeln!(
         page,
         "<h3>Terms</h3>\n<div class=\"drawing\">{}</div>",

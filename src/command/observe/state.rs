@@ -161,7 +161,7 @@ impl State {
             for found in read.topic().elections() {
                 let Place { group, role, .. } = found.place();
                 if let Some((_, run)) = self.runs.get_mut(&(topic.into(), format!("{group}/{role}").into())) {
-                    run.learn_release(found.history());
+                    run.learn_release(found);
                     run.learn_schedule(found.observer(), at);
                 }
             }
@@ -229,7 +229,7 @@ impl Shown<'_> {
 
 /// How the term before the present one ended, as one of a few words: the reason of its release, or what else ended it.
 fn why_before(election: &Election) -> &'static str {
-    let [.., before, _] = election.history().terms() else { return "first" };
+    let [.., before, _] = election.terms() else { return "first" };
     match &before.end {
         TermEnd::Open | TermEnd::Unknown => "unknown",
         TermEnd::Overlapped { .. } => "overlapped",

@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem;
 
-use super::{Change, History, Observer, Place};
+use super::history::Odd;
+use super::{Change, Finding, Observer, PastTerm, Place};
 use crate::hello::Hello;
 use crate::journal::{Journal, Verdict, View};
 use crate::leadership::{Leadership, ReadAt};
@@ -46,24 +47,21 @@ impl Told {
     }
 }
 
-/// By what it is known that there is an election.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) enum Found {
-    /// Nothing shows it.
-    No,
-    /// The role is one of the group's.
-    ByCandidates,
-    /// A record of it was read.
-    ByRecord,
-}
-
 /// An election that is read with the other records of its topic.
 #[derive(Clone, Debug)]
 pub struct Election {
     place: Place,
-    pub(super) history: History,
+    pub(super) observer: Observer,
+    pub(super) terms: Vec<PastTerm>,
+    /// Jobs that were alive after their leases, each with the time of the record that reports it.
+    pub(super) late: Vec<(Finding, Option<u64>)>,
+    /// The records that are counted in a finding, in their order, each with the time of its appending.
+    pub(super) odd: Vec<(Odd, Option<u64>)>,
     is_known: bool,
-    pub(super) found: Found,
+    /// Whether the role is one of the group's.
+    pub(super) is_role: bool,
+    /// Whether a record of the election was read.
+    pub(super) has_record: bool,
     /// When Kafka told last of a log that was read to its end, if this is asked again and again.
     read_to_end: Option<Time>,
     told: Told,
@@ -87,9 +85,13 @@ impl Election {
     pub fn new(place: &Place, journal: Journal, start: Offset, from: Offset) -> Self {
         Self {
             place: place.clone(),
-            history: History::new(journal),
+            observer: Observer::new(journal),
+            terms: Vec::new(),
+            late: Vec::new(),
+            odd: Vec::new(),
             is_known: false,
-            found: Found::No,
+            is_role: false,
+            has_record: false,
             read_to_end: None,
             told: Told::Nothing,
             from,
@@ -104,22 +106,12 @@ impl Election {
 
     /// Its leader and its candidates.
     pub const fn observer(&self) -> &Observer {
-        self.history.observer()
-    }
-
-    /// Its terms.
-    pub const fn history(&self) -> &History {
-        &self.history
+        &self.observer
     }
 
     /// Whether there is such an election.
-    pub(super) fn is_found(&self) -> bool {
-        self.found != Found::No
-    }
-
-    /// Notes that the role is one of the group's.
-    pub(super) fn found_by_candidates(&mut self) {
-        self.found = self.found.max(Found::ByCandidates);
+    pub(super) const fn is_found(&self) -> bool {
+        self.is_role || self.has_record
     }
 
     /// Whether a record of the election was read, or the hello of a candidate that stands or stood for its role.
@@ -137,11 +129,6 @@ impl Election {
         !matches!(self.observer().journal().view(), View::Undecided(_))
     }
 
-    /// Takes over the terms of a reading of the same records, and of those before them.
-    pub(super) fn learn_past(&mut self, past: Self) {
-        self.history.learn_past(past.history);
-    }
-
     /// The present term, if its claim is in the log, before the records that are read.
     pub fn unread_claim(&self) -> Option<Offset> {
         let leader = self.observer().leader().filter(|leader| leader.claimed_ms.is_none())?;
@@ -150,7 +137,7 @@ impl Election {
 
     /// The time at which the claim of that term was appended, if it was read by a separate request.
     pub fn learn_claim(&mut self, term: Offset, written_ms: Option<u64>) {
-        self.history.observer.learn_claim(term, written_ms);
+        self.observer.learn_claim(term, written_ms);
     }
 
     /// Notes that the log was read up to the end that it had at this time.
@@ -185,13 +172,13 @@ impl Election {
 
     /// Notes that the reading has reached the end that the log had when the reading began.
     pub const fn caught_up(&mut self) {
-        self.history.observer.caught_up();
+        self.observer.caught_up();
     }
 
     /// Handles a record of the election. Returns what the law says of it, unless it was read before.
     pub fn read(&mut self, at: ReadAt, record: &LogRecord) -> Option<Judged> {
         let LogRecord { offset, value, written_ms, is_brokers_time, .. } = record;
-        let observer = &mut self.history.observer;
+        let observer = &mut self.observer;
         if !is_brokers_time {
             observer.stamped_by_candidates();
         } else if let Some(stamp_ms) = written_ms {
@@ -199,21 +186,21 @@ impl Election {
         }
         self.is_known = true;
         let parsed = value.as_deref().and_then(Record::parse);
-        let (verdict, changes) = self.history.read(at, *offset, parsed.as_ref(), *written_ms)?;
+        let (verdict, changes) = self.judge(at, *offset, parsed.as_ref(), *written_ms)?;
         Some(Judged { verdict, changes: self.untold(changes) })
     }
 
     /// Handles the hello of a candidate of this role alone.
     pub(crate) fn candidate_said(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
         self.is_known = true;
-        self.history.observer.hello_received(at, hello, hello.leaves, written_ms);
+        self.observer.hello_received(at, hello, hello.leaves, written_ms);
     }
 
     /// Handles a hello, if its writer stands or stood for the role. One that looks for the role in another partition does not stand for it here.
     pub(crate) fn hello_received(&mut self, at: ReadAt, hello: &Arc<Hello>, written_ms: Option<u64>) {
         if let Some(number) = hello.mapping().number_in(self.place.partition, &self.place.role) {
             self.is_known = true;
-            self.history.observer.hello_received(at, hello, hello.leaves_role(number), written_ms);
+            self.observer.hello_received(at, hello, hello.leaves_role(number), written_ms);
         }
     }
 

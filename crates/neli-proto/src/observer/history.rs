@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Change, Observer};
-use crate::journal::{Journal, Verdict};
+use super::{Change, Election};
+use crate::journal::Verdict;
 use crate::leadership::{HowReleased, Leader, Leadership, ReadAt, shown};
 use crate::record::{Body, MemberId, Offset, Record};
 use crate::time::millis;
@@ -95,16 +95,6 @@ impl Gap {
     }
 }
 
-/// A finding with its time and place.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Found {
-    /// The finding.
-    pub finding: Finding,
-    /// When the record that shows it was appended, in milliseconds since 1970. For several records it is the last one; for a time without a
-    /// leader it is the claim that ends it.
-    pub at_ms: Option<u64>,
-}
-
 impl Finding {
     /// The term that it is about; `None` if it is about several.
     pub const fn term(&self) -> Option<Offset> {
@@ -120,19 +110,9 @@ impl Finding {
     }
 }
 
-/// A journal that is read from its start.
-#[derive(Clone, Debug)]
-pub struct History {
-    pub(super) observer: Observer,
-    terms: Vec<PastTerm>,
-    late: Vec<Found>,
-    /// The records that are counted in a finding, in their order, each with the time of its appending.
-    odd: Vec<(Odd, Option<u64>)>,
-}
-
 /// What is odd about a record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Odd {
+pub(super) enum Odd {
     LateClaim,
     /// It is of a leader whose term was over.
     Late,
@@ -141,20 +121,10 @@ enum Odd {
     Nonsense,
 }
 
-impl History {
-    /// A history whose reading has just begun.
-    pub fn new(journal: Journal) -> Self {
-        Self { observer: Observer::new(journal), terms: Vec::new(), late: Vec::new(), odd: Vec::new() }
-    }
-
-    /// The observer at the end of the records that were read.
-    pub const fn observer(&self) -> &Observer {
-        &self.observer
-    }
-
+impl Election {
     /// Handles the record at `offset`, which is of this election; the record is `None` if it can't be parsed. Returns the verdict and the
     /// changes, or `None` if the record was read before.
-    pub fn read(
+    pub fn judge(
         &mut self,
         at: ReadAt,
         offset: Offset,
@@ -190,7 +160,7 @@ impl History {
                 Change::Released(release) => {
                     if let Some(late) = release.how.late {
                         let finding = Finding::LateFence { term: release.term, late, overlaps: false };
-                        self.late.push(Found { finding, at_ms: written_ms });
+                        self.late.push((finding, written_ms));
                     }
                     self.reopen(release.term);
                     let how = self.known_how(&release.how);
@@ -244,18 +214,20 @@ impl History {
         Gap::after(self.terms.last()?, self.observer.broker_now(at)).filter(|_| is_unled)
     }
 
-    /// The findings so far, but for those about records that were appended before `from_ms`, in milliseconds since 1970.
-    pub fn findings(&self, at: ReadAt, from_ms: u64) -> Vec<Found> {
+    /// The findings so far, but for those about records that were appended before `from_ms`, in milliseconds since 1970. Each has the time at
+    /// which the record that shows it was appended: for several records that of the last one, for a time without a leader that of the claim that
+    /// ends it.
+    pub fn findings(&self, at: ReadAt, from_ms: u64) -> Vec<(Finding, Option<u64>)> {
         let is_meant = |at_ms: Option<u64>| at_ms.is_none_or(|at_ms| at_ms >= from_ms);
-        let mut findings: Vec<Found> = self.between_terms().collect();
+        let mut findings: Vec<(Finding, Option<u64>)> = self.between_terms().collect();
         if let (Some(gap), Some(last)) = (self.open_gap(at), self.terms.last())
             && gap.is_long(last.lease)
         {
             let finding = Finding::Gap { after: last.term, gap, is_open: true };
-            findings.push(Found { finding, at_ms: Some(at.wall_ms) });
+            findings.push((finding, Some(at.wall_ms)));
         }
         findings.extend(self.late.iter().cloned());
-        findings.retain(|found| is_meant(found.at_ms));
+        findings.retain(|(_, at_ms)| is_meant(*at_ms));
         let odd: Vec<(Odd, Option<u64>)> = self.odd.iter().filter(|(_, at_ms)| is_meant(*at_ms)).copied().collect();
         let count = |what: Odd| odd.iter().filter(|(odd, _)| *odd == what).count() as u64;
         let last_ms = |is_missing: bool| {
@@ -263,18 +235,17 @@ impl History {
         };
         let times = count(Odd::Missing);
         if times > 0 {
-            findings.push(Found { finding: Finding::Missing { times }, at_ms: last_ms(true) });
+            findings.push((Finding::Missing { times }, last_ms(true)));
         }
         let (claims, words, nonsense) = (count(Odd::LateClaim), count(Odd::Late), count(Odd::Nonsense));
         if claims + words + nonsense > 0 {
-            let finding = Finding::NotEffective { claims, words, nonsense };
-            findings.push(Found { finding, at_ms: last_ms(false) });
+            findings.push((Finding::NotEffective { claims, words, nonsense }, last_ms(false)));
         }
         findings
     }
 
     /// The findings between each term and the next one.
-    fn between_terms(&self) -> impl Iterator<Item = Found> {
+    fn between_terms(&self) -> impl Iterator<Item = (Finding, Option<u64>)> {
         let pairs = self.terms.iter().zip(self.terms.iter().skip(1)).enumerate();
         pairs.filter_map(|(at, (before, next))| {
             let claimed = next.from_ms.zip(before.lease_over_ms()).filter(|_| before.end == TermEnd::Silent);
@@ -286,7 +257,7 @@ impl History {
                     let gap = self.gap_after(at).filter(|gap| gap.is_long(before.lease))?;
                     Finding::Gap { after: before.term, gap, is_open: false }
                 };
-            Some(Found { finding, at_ms: next.from_ms })
+            Some((finding, next.from_ms))
         })
     }
 
@@ -363,7 +334,7 @@ impl History {
                 if !self.terms.iter().any(is_released) {
                     let late = Duration::from_millis(*late_ms);
                     let finding = Finding::LateFence { term: *term, late, overlaps: true };
-                    self.late.push(Found { finding, at_ms: written_ms });
+                    self.late.push((finding, written_ms));
                 }
             }
             Some(Body::Beat { .. } | Body::Release { .. }) => self.odd.push((Odd::Late, written_ms)),

@@ -12,27 +12,12 @@ use crate::precedence::HELLO_HOLDS;
 use crate::record::{MemberId, Offset, Why};
 use crate::time::millis;
 
-/// Such leaders and candidates, kept while an earlier hello could count.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Lost {
-    /// The last record of each, and for how long after it a hello shows nothing.
-    last: BTreeMap<MemberId, (Receipt, Duration)>,
-    /// The last record before the past silence that was reported last.
-    reported: Option<Receipt>,
-}
-
-impl Lost {
+impl Observer {
     /// Adds a leader whose term ended without a release, as of its last record; or a candidate, as of the release of a term because its process goes,
     /// or has died. `now`: the record that shows it.
-    pub(super) fn insert(&mut self, member: &MemberId, last: (Receipt, Duration), now: Receipt) {
-        self.last.retain(|_, (last, span)| !is_later(now, *last, *span + HELLO_HOLDS));
-        self.last.insert(member.clone(), last);
-    }
-
-    /// Whether a hello shows nothing, because its writer has left, or because the hello is from before the end of the lease of a leader
-    /// that may have died since. A later hello shows that such a leader is alive.
-    pub(super) fn is_dead(&self, member: &MemberId, hello: Receipt) -> bool {
-        self.last.get(member).is_some_and(|(last, span)| !is_later(hello, *last, *span))
+    pub(super) fn lose(&mut self, member: &MemberId, last: (Receipt, Duration), now: Receipt) {
+        self.lost.retain(|_, (last, span)| !is_later(now, *last, *span + HELLO_HOLDS));
+        self.lost.insert(member.clone(), last);
     }
 
     /// The leader's silence that ended with this record, which was read later than it was written; `None` if there was no silence, or an
@@ -42,23 +27,27 @@ impl Lost {
         if silent < silence(leader.lease) {
             return None;
         }
-        let reported = self.reported.replace(leader.last_record);
+        let reported = self.reported_silence.replace(leader.last_record);
         (reported != Some(leader.last_record)).then_some(Silence::of(leader, silent, received.written_ms?))
     }
-}
 
-impl Observer {
     /// Handles a release of this candidate. If it stays, it sends a hello again; a process with many roles may stay without another hello.
     pub(super) fn has_released(&mut self, member: &MemberId, why: Option<Why>, received: Receipt) {
         let goes = why.is_some_and(Why::goes_for_good);
         if goes {
             // It says none later, and one from before may be read for as long as a hello holds.
-            self.lost.insert(member, (received, HELLO_HOLDS), received);
+            self.lose(member, (received, HELLO_HOLDS), received);
         }
         if goes || self.candidates.get(member).is_some_and(|candidate| candidate.hello.roles.is_none()) {
             self.candidates.remove(member);
         }
     }
+}
+
+/// Whether a hello shows nothing, because its writer has left, or because the hello is from before the end of the lease of a leader
+/// that may have died since. A later hello shows that such a leader is alive.
+pub(super) fn is_dead(lost: &BTreeMap<MemberId, (Receipt, Duration)>, member: &MemberId, hello: Receipt) -> bool {
+    lost.get(member).is_some_and(|(last, span)| !is_later(hello, *last, *span))
 }
 
 /// The leader whose silence the next record may end, if there is a leader.
@@ -112,7 +101,7 @@ pub(super) fn changes_since([yields, earlier]: [Option<Offset>; 2], journal: &Jo
 mod tests {
     use super::*;
     use crate::journal::Origin;
-    use crate::observer::tests::{claim, later};
+    use crate::observer::tests::{claim, later, observer};
     use crate::record::Record;
 
     fn receipt(ms: u64, has_timestamp: bool) -> Receipt {
@@ -140,15 +129,15 @@ mod tests {
         for has_timestamp in [true, false] {
             let at = |ms| receipt(ms, has_timestamp);
             let (first, second) = (MemberId::from("a"), MemberId::from("b"));
-            let mut lost = Lost::default();
+            let mut observer = observer();
             let lease = Duration::from_secs(5);
-            lost.insert(&first, (at(10), lease), at(6_000));
-            lost.insert(&second, (at(10), lease), at(80_010));
-            assert!(lost.is_dead(&first, at(5_010)));
-            assert!(lost.is_dead(&first, at(5_010)), "it stays dead");
-            assert!(!lost.is_dead(&first, at(5_011)), "a later hello shows that it is alive");
-            lost.insert(&first, (at(80_011), lease), at(80_011));
-            assert!(!lost.is_dead(&second, at(20)), "hellos of that time count no more");
+            observer.lose(&first, (at(10), lease), at(6_000));
+            observer.lose(&second, (at(10), lease), at(80_010));
+            assert!(is_dead(&observer.lost, &first, at(5_010)));
+            assert!(is_dead(&observer.lost, &first, at(5_010)), "it stays dead");
+            assert!(!is_dead(&observer.lost, &first, at(5_011)), "a later hello shows that it is alive");
+            observer.lose(&first, (at(80_011), lease), at(80_011));
+            assert!(!is_dead(&observer.lost, &second, at(20)), "hellos of that time count no more");
         }
     }
 
@@ -156,13 +145,17 @@ mod tests {
     fn no_hello_of_one_that_goes_counts_again() {
         let (stopped, other) = (MemberId::from("a"), MemberId::from("b"));
         let at = |ms| receipt(ms, true);
-        let mut lost = Lost::default();
-        lost.insert(&stopped, (at(10), HELLO_HOLDS), at(10));
-        assert!(lost.is_dead(&stopped, at(5)) && lost.is_dead(&stopped, at(60_000)) && !lost.is_dead(&other, at(5)));
-        lost.insert(&other, (at(75_010), HELLO_HOLDS), at(75_010));
-        assert!(lost.is_dead(&stopped, at(75_010)));
-        lost.insert(&other, (at(75_011), HELLO_HOLDS), at(75_011));
-        assert!(!lost.is_dead(&stopped, at(75_011)), "it says no hello any more");
+        let mut observer = observer();
+        observer.lose(&stopped, (at(10), HELLO_HOLDS), at(10));
+        assert!(
+            is_dead(&observer.lost, &stopped, at(5))
+                && is_dead(&observer.lost, &stopped, at(60_000))
+                && !is_dead(&observer.lost, &other, at(5))
+        );
+        observer.lose(&other, (at(75_010), HELLO_HOLDS), at(75_010));
+        assert!(is_dead(&observer.lost, &stopped, at(75_010)));
+        observer.lose(&other, (at(75_011), HELLO_HOLDS), at(75_011));
+        assert!(!is_dead(&observer.lost, &stopped, at(75_011)), "it says no hello any more");
     }
 
     #[test]

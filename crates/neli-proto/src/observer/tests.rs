@@ -27,6 +27,11 @@ pub(super) fn observer() -> Observer {
     Observer::new(Journal::read_from(0, Origin::Beginning))
 }
 
+/// An election of which nothing was read.
+pub(super) fn election(journal: Journal) -> Election {
+    Election::new(&Place { partition: 0, group: "g".into(), role: "0".into() }, journal, 0, 0)
+}
+
 /// Reads a line when it is appended, this many milliseconds after the beginning.
 pub(super) fn read(observer: &mut Observer, offset: Offset, ms: u64, line: &str) -> Vec<Change> {
     read_late(observer, offset, later(ms), ms, line)

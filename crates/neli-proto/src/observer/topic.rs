@@ -7,7 +7,6 @@ use alloc::sync::Arc;
 use core::cmp::Ordering;
 use core::{fmt, mem};
 
-use super::election::Found;
 use super::{Election, GroupHellos, Judged, LastHello, NoRoom, Progress, Standby};
 use crate::hello::Hello;
 use crate::journal::Journal;
@@ -107,7 +106,7 @@ impl Topic {
     /// Reads an election, whether there is a record of it or not. Returns whether its partition is read.
     pub fn expect(&mut self, place: &Place) -> bool {
         let Some(mut election) = self.begun(place) else { return false };
-        election.found_by_candidates();
+        election.is_role = true;
         self.elections.insert(place.clone(), Box::new(election));
         true
     }
@@ -206,7 +205,7 @@ impl Topic {
         if is_behind_missing {
             // The next record of another election may come behind many others.
             for election in self.in_partition(partition) {
-                let observer = &mut election.history.observer;
+                let observer = &mut election.observer;
                 observer.read_others_up_to(at.now, next);
                 observer.read_other(at.now, *offset);
             }
@@ -254,22 +253,22 @@ impl Topic {
         }
         let (is_live, keeps_all) = (self.is_live, self.group.is_some());
         let election = self.found(partition, group, role)?;
-        election.history.observer.read_others_up_to(at.now, next);
+        election.observer.read_others_up_to(at.now, next);
         if is_hello {
             if let Some(hello) = &hello {
                 election.candidate_said(at, hello, *written_ms);
             }
             if is_live && election.is_known() && hello.is_some_and(|hello| hello.takes_roles()) {
-                election.found_by_candidates();
+                election.is_role = true;
             }
             return None;
         }
         let judged = election.read(at, record)?;
         if !keeps_all {
             // What is read on would grow.
-            election.history.keep_terms(MOST_TERMS);
+            election.keep_terms(MOST_TERMS);
         }
-        election.found = Found::ByRecord;
+        election.has_record = true;
         Some((election.place().clone(), judged))
     }
 
@@ -299,7 +298,7 @@ impl Topic {
             for (role, partition) in hello.mapping().places(self.most_roles) {
                 if let Some(found) = self.found(partition, group, &role) {
                     if hello.takes_roles() {
-                        found.found_by_candidates();
+                        found.is_role = true;
                     }
                     found.hello_received(at, hello, written_ms);
                 }
@@ -319,9 +318,9 @@ impl Topic {
         for (role, partition) in left {
             let stands = |mapping: &Mapping| mapping.number(&role).is_some();
             let place = Place { partition, group: group.into(), role: role.as_str().into() };
-            let found = self.elections.get_mut(&place).filter(|found| found.found == Found::ByCandidates);
+            let found = self.elections.get_mut(&place);
             if let Some(found) = found.filter(|_| !mappings.iter().any(stands)) {
-                found.found = Found::No;
+                found.is_role = false;
             }
         }
     }
@@ -337,12 +336,12 @@ impl Topic {
             if mappings == [Mapping::of_one_role()] {
                 // The keys of its candidates' hellos name the role.
                 let of_group = self.elections.iter_mut().filter(|(place, _)| place.group == group);
-                of_group.for_each(|(_, found)| found.found_by_candidates());
+                of_group.for_each(|(_, found)| found.is_role = true);
                 continue;
             }
             for (role, partition) in mappings.iter().flat_map(|mapping| mapping.places(most)) {
                 if let Some(found) = self.found(partition, &group, &role) {
-                    found.found_by_candidates();
+                    found.is_role = true;
                 }
             }
             for LastHello { hello, at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
@@ -381,7 +380,7 @@ impl Topic {
 
     /// Tells each election the latest time that a broker's clock is known to have shown.
     pub fn stamped(&mut self, latest_ms: u64) {
-        self.elections.values_mut().for_each(|found| found.history.observer.stamped(latest_ms));
+        self.elections.values_mut().for_each(|found| found.observer.stamped(latest_ms));
     }
 
     /// The elections, but for those that are left from earlier roles or partitions.

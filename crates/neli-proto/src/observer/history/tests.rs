@@ -3,23 +3,24 @@
 use alloc::{format, vec};
 
 use super::*;
-use crate::journal::Origin;
+use crate::journal::{Journal, Origin};
+use crate::observer::tests::election;
 use crate::time::Time;
 
 const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_000_000 };
 
-fn history(records: &[(u64, &str)]) -> History {
-    let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+fn history(records: &[(u64, &str)]) -> Election {
+    let mut history = election(Journal::read_from(0, Origin::Beginning));
     for (offset, (ms, line)) in (0..).zip(records) {
-        history.read(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(*ms));
+        history.judge(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(*ms));
     }
     history
 }
 
 /// The findings, if the last leader has just written a record.
-fn findings(history: &History) -> Vec<Finding> {
+fn findings(history: &Election) -> Vec<Finding> {
     let at = history.terms().last().and_then(|term| term.last_record_ms).unwrap_or_default();
-    history.findings(ReadAt { wall_ms: at, ..AT }, 0).into_iter().map(|found| found.finding).collect()
+    history.findings(ReadAt { wall_ms: at, ..AT }, 0).into_iter().map(|(finding, _)| finding).collect()
 }
 
 fn claim(member: &str, after: Offset) -> alloc::string::String {
@@ -144,10 +145,9 @@ fn void_records_are_counted() {
 fn there_has_been_no_leader_since_the_last_term() {
     let records = [(1_000, claim("m", -1)), (2_000, beat("m", 0))];
     let records: Vec<(u64, &str)> = records.iter().map(|(ms, line)| (*ms, line.as_str())).collect();
-    let open = |history: &History, ms| {
+    let open = |history: &Election, ms| {
         let at = ReadAt { wall_ms: ms, ..AT };
-        let found = history.findings(at, 0).into_iter().map(|found| (found.finding, found.at_ms)).collect::<Vec<_>>();
-        (history.open_gap(at), found)
+        (history.open_gap(at), history.findings(at, 0))
     };
     let silent = history(&records);
     assert_eq!(open(&silent, 5_199), (None, Vec::new()), "it leads");
@@ -175,7 +175,7 @@ fn a_gap_of_more_than_a_tenth_of_the_lease_is_reported() {
         let open: Vec<Finding> = history(&records[..2])
             .findings(ReadAt { wall_ms: ms, ..AT }, 0)
             .into_iter()
-            .map(|found| found.finding)
+            .map(|(finding, _)| finding)
             .collect();
         let expected = Finding::Gap { after: 0, gap, is_open: true };
         assert_eq!(open, Vec::from_iter(is_reported.then_some(expected)));
@@ -191,10 +191,7 @@ fn records_before_the_start_are_not_reported() {
     let history = history(&times.into_iter().zip(lines.iter().map(alloc::string::String::as_str)).collect::<Vec<_>>());
     let found = |from_ms| {
         let findings = history.findings(ReadAt { wall_ms: 3_200, ..AT }, from_ms);
-        findings
-            .iter()
-            .map(|found| (found.finding.is_violation(), found.finding.term(), found.at_ms))
-            .collect::<Vec<_>>()
+        findings.iter().map(|(finding, at_ms)| (finding.is_violation(), finding.term(), *at_ms)).collect::<Vec<_>>()
     };
     let not_effective = (false, None, Some(3_200));
     let overlaps = [(true, Some(1), Some(1_000)), (true, Some(3), Some(3_000))];

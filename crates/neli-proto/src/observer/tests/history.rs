@@ -2,19 +2,19 @@
 
 use super::*;
 
-fn history() -> History {
-    let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+fn history() -> Election {
+    let mut history = election(Journal::read_from(0, Origin::Beginning));
     read(&mut history, 0, 0, &claim("m", -1));
     history
 }
 
 /// The findings in an election whose last leader has just written a record.
-fn findings(history: &History) -> Vec<Finding> {
-    history.findings(AT, 0).into_iter().map(|found| found.finding).collect()
+fn findings(history: &Election) -> Vec<Finding> {
+    history.findings(AT, 0).into_iter().map(|(finding, _)| finding).collect()
 }
 
-fn read(history: &mut History, offset: Offset, ms: u64, line: &str) {
-    history.read(later(ms), offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms + ms));
+fn read(history: &mut Election, offset: Offset, ms: u64, line: &str) {
+    history.judge(later(ms), offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms + ms));
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn each_time_that_records_are_missing_counts_and_records_of_others_do_not() {
 fn markers_are_not_missing() {
     let mut journal = Journal::read_from(0, Origin::Beginning);
     journal.answered(later(5).now, later(4).now, 1);
-    let mut history = History::new(journal);
+    let mut history = election(journal);
     read(&mut history, 0, 0, &claim("m", -1));
     read(&mut history, 5, 10, &beat("m", 0, "running"));
     assert_eq!(findings(&history), []);
@@ -73,7 +73,7 @@ fn a_claim_at_the_lease_s_end_overlaps_nothing() {
 fn a_late_end_of_an_overlapped_job_overlaps_the_other() {
     let marked =
         |line: String, more: &str| line.replace("\"lease_ms\"", &format!("\"overlap_ms\":900,{more}\"lease_ms\""));
-    let mut history = History::new(Journal::read_from(0, Origin::Beginning));
+    let mut history = election(Journal::read_from(0, Origin::Beginning));
     read(&mut history, 0, 0, &marked(claim("m", -1), ""));
     read(&mut history, 1, 10, &marked(beat("m", 0, "running"), "\"yields\":true,"));
     read(&mut history, 2, 20, &marked(claim("n", 1), "\"over\":0,"));

@@ -45,7 +45,7 @@ impl World {
     fn terms(&self, topic: &str) -> Vec<String> {
         let seconds = |ms: u64| (ms.cast_signed() - WALL_MS.cast_signed()) / 1_000;
         let terms = |found: &Election| {
-            let terms = found.history().terms().iter();
+            let terms = found.terms().iter();
             let terms = terms.map(|term| format!(" {} at {:?}", term.term, term.from_ms.map(seconds)));
             format!("{}:{}", found.place().group, terms.collect::<String>())
         };
