@@ -22,7 +22,7 @@ use crate::restart;
 use crate::time::{Time, millis};
 use crate::timings::{LONGEST_LEASE, cool_off};
 
-pub use election::{Election, Judged};
+pub use election::Election;
 pub use history::{Finding, Gap, PastLeader, PastTerm, TermEnd};
 pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};

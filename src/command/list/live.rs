@@ -97,7 +97,7 @@ impl<'a> Watch<'a> {
             return pass_on(&mut self.topics, at, event);
         };
         let judged = self.topics.read(at, (reading, &topic), partition, &record);
-        if let Some(JudgedRecord { judged, election, .. }) = judged.filter(|_| self.told.contains(&*topic)) {
+        if let Some(JudgedRecord { changes, election, .. }) = judged.filter(|_| self.told.contains(&*topic)) {
             let place = election.place().clone();
             // A record that is read before Kafka has answered again: how the election is now is told after the answer.
             if self.list.json && self.unknown.contains(&(Box::from(&*topic), place.clone())) {
@@ -105,7 +105,7 @@ impl<'a> Watch<'a> {
             }
             let ms = record.written_ms.unwrap_or(at.wall_ms);
             let sentence = |change| wording::change(election.observer(), change);
-            let sentences = judged.changes.iter().map(sentence).collect();
+            let sentences = changes.iter().map(sentence).collect();
             self.tell(at, (&topic, &place), ms, sentences);
         }
         Ok(())

@@ -94,8 +94,8 @@ impl State {
             }
             return;
         }
-        let Some(JudgedRecord { judged, election, is_live }) =
-            judged.filter(|of_record| !of_record.judged.changes.is_empty())
+        let Some(JudgedRecord { changes, election, is_live }) =
+            judged.filter(|of_record| !of_record.changes.is_empty())
         else {
             return;
         };
@@ -107,10 +107,10 @@ impl State {
             // It is of the past.
             let assumed_ms = notes.assumed_ms.take();
             notes.changes.retain(|(ms, _)| Some(*ms) != assumed_ms);
-        } else if notes.changes.is_empty() && judged.changes.contains(&Change::Led) {
+        } else if notes.changes.is_empty() && changes.contains(&Change::Led) {
             notes.assumed_ms = leader.filter(|leader| leader.term < record.offset).map(|_| ms);
         }
-        for change in &judged.changes {
+        for change in &changes {
             note(&mut notes.changes, ms, wording::change(election.observer(), change));
             // The first terms of a new topic are not read live, and a reading that is begun anew reads terms again.
             let is_new = claimed_ms > self.began_ms.max(notes.counted_ms);

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, IfMissing, KafkaEvent, Source, clock};
+use neli_proto::journal::Verdict;
 use neli_proto::kafka::Event;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::observer::{self, Election, Judged, Observer, Topic};
+use neli_proto::observer::{self, Change, Election, Observer, Topic};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
@@ -49,7 +50,7 @@ impl Seen<'_> {
 }
 
 /// What was read; and for a record of one of the elections its place, and what the law says of the record.
-pub(in crate::command) type News = (KafkaEvent, Option<(observer::Place, Judged)>);
+pub(in crate::command) type News = (KafkaEvent, Option<(observer::Place, (Verdict, Vec<Change>))>);
 
 /// Elections, and the reading of their topic.
 pub(in crate::command) struct Observation {
@@ -159,10 +160,10 @@ impl Observation {
         let (at, mut judged) = (read_at(), None);
         if let KafkaEvent::ReadForDisplay { partition, record, .. } = &event {
             judged = self.topic.read(at, *partition, record);
-            if let Some((place, of_record)) = &judged
+            if let Some((place, (_, changes))) = &judged
                 && let Some(election) = self.topic.election(place)
             {
-                for change in &of_record.changes {
+                for change in changes {
                     let sentence = self.found.of_role(place, wording::change(election.observer(), change));
                     note(&mut self.changes, record.written_ms.unwrap_or(at.wall_ms), sentence);
                 }

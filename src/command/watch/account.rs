@@ -4,7 +4,7 @@ use neli_kafka::ElectionId;
 use neli_proto::hello::Hello;
 use neli_proto::journal::Verdict;
 use neli_proto::leadership::{Leadership, ReadAt};
-use neli_proto::observer::{Change, Election, Judged, Observer, Place, Silence};
+use neli_proto::observer::{Change, Election, Observer, Place, Silence};
 use neli_proto::record::{LogRecord, MAX_BYTES, Offset};
 use neli_proto::time::millis;
 use serde::Serialize;
@@ -63,8 +63,15 @@ impl Account {
     }
 
     /// Handles a record of the election, which the law has judged. `is_live`: it was read as it was written.
-    pub(super) fn judged(&mut self, at: ReadAt, observer: &Observer, record: &LogRecord, of: Judged, is_live: bool) {
-        let (LogRecord { offset, written_ms, .. }, Judged { verdict, changes }) = (record, of);
+    pub(super) fn judged(
+        &mut self,
+        at: ReadAt,
+        observer: &Observer,
+        record: &LogRecord,
+        (verdict, changes): (Verdict, Vec<Change>),
+        is_live: bool,
+    ) {
+        let LogRecord { offset, written_ms, .. } = record;
         // The job's state is tracked before the first shown offset too, so that a state that was known then is not shown as a change.
         if *offset < self.first || written_ms.is_some_and(|written_ms| written_ms < self.since_ms) {
             return;

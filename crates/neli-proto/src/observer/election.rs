@@ -71,15 +71,6 @@ pub struct Election {
     start: Offset,
 }
 
-/// What the law says of a record of the election, and what it has changed of which users were not told before.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Judged {
-    /// The verdict.
-    pub verdict: Verdict,
-    /// The changes. A silence that is over comes first.
-    pub changes: Vec<Change>,
-}
-
 impl Election {
     /// An election whose reading begins at `from`, with this journal of it, in a log that began at `start`.
     pub fn new(place: &Place, journal: Journal, start: Offset, from: Offset) -> Self {
@@ -175,8 +166,9 @@ impl Election {
         self.observer.caught_up();
     }
 
-    /// Handles a record of the election. Returns what the law says of it, unless it was read before.
-    pub fn read(&mut self, at: ReadAt, record: &LogRecord) -> Option<Judged> {
+    /// Handles a record of the election. Returns what the law says of it, unless it was read before, and the changes of which users were not told
+    /// before; a silence that is over comes first.
+    pub fn read(&mut self, at: ReadAt, record: &LogRecord) -> Option<(Verdict, Vec<Change>)> {
         let LogRecord { offset, value, written_ms, is_brokers_time, .. } = record;
         let observer = &mut self.observer;
         if !is_brokers_time {
@@ -187,7 +179,7 @@ impl Election {
         self.is_known = true;
         let parsed = value.as_deref().and_then(Record::parse);
         let (verdict, changes) = self.judge(at, *offset, parsed.as_ref(), *written_ms)?;
-        Some(Judged { verdict, changes: self.untold(changes) })
+        Some((verdict, self.untold(changes)))
     }
 
     /// Handles the hello of a candidate of this role alone.
@@ -291,7 +283,7 @@ mod tests {
         let changes = |election: &mut Election, at: ReadAt, offset, value: &str| {
             let value = Some(Box::from(value.as_bytes()));
             let record = LogRecord { offset, key: None, value, written_ms: Some(at.wall_ms), is_brokers_time: true };
-            election.read(at, &record).map(|judged| judged.changes).unwrap_or_default()
+            election.read(at, &record).map(|(_, changes)| changes).unwrap_or_default()
         };
         let beat = r#"{"v":1,"kind":"beat","member":"m","name":"m","seq":2,"term":0,"seen":0,"lease_ms":1000}"#;
         assert_eq!(changes(&mut election, AT, 0, CLAIM), [Change::Led]);

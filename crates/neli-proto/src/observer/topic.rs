@@ -4,12 +4,13 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString as _};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::{fmt, mem};
 
-use super::{Election, GroupHellos, Judged, LastHello, NoRoom, Progress, Standby};
+use super::{Change, Election, GroupHellos, LastHello, NoRoom, Progress, Standby};
 use crate::hello::Hello;
-use crate::journal::Journal;
+use crate::journal::{Journal, Verdict};
 use crate::leadership::ReadAt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::mapping::Mapping;
@@ -189,7 +190,7 @@ impl Topic {
     }
 
     /// Handles a record of a partition whose reading has begun. Returns what the law says of it, if it is an election's.
-    pub fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<(Place, Judged)> {
+    pub fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord) -> Option<(Place, (Verdict, Vec<Change>))> {
         let LogRecord { offset, key, written_ms, is_brokers_time, .. } = record;
         self.latest_ms = self.latest_ms.max(written_ms.filter(|_| *is_brokers_time));
         let journal = &mut self.partitions.get_mut(&partition)?.journal;
@@ -224,7 +225,7 @@ impl Topic {
         (partition, next): (i32, Offset),
         ElectionKey { group, role, is_hello }: ElectionKey<'_>,
         record: &LogRecord,
-    ) -> Option<(Place, Judged)> {
+    ) -> Option<(Place, (Verdict, Vec<Change>))> {
         if self.group.as_deref().is_some_and(|only| only != group) {
             self.other_groups.insert(group.to_string());
             return None;
@@ -428,7 +429,6 @@ fn is_shown(hellos: &BTreeMap<Box<str>, GroupHellos>, election: &Election) -> bo
 #[cfg(test)]
 mod tests {
     use alloc::format;
-    use alloc::vec::Vec;
     use core::time::Duration;
 
     use super::*;

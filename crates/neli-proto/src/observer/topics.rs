@@ -10,7 +10,8 @@ use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
-use super::{Election, Judged, Place, Topic};
+use super::{Change, Election, Place, Topic};
+use crate::journal::Verdict;
 use crate::kafka::{LogRange, LogsAnswer, TopicsAction};
 use crate::leadership::{Leadership, ReadAt, Unknown};
 use crate::listener::LogBounds;
@@ -43,8 +44,8 @@ pub struct Topics {
 /// A record of an election.
 #[derive(Debug)]
 pub struct JudgedRecord<'a> {
-    /// What the law says of the record.
-    pub judged: Judged,
+    /// What it has changed of which users were not told before.
+    pub changes: Vec<Change>,
     /// The election, as of the record.
     pub election: &'a Election,
     /// Whether the record came after the topic was read to its end.
@@ -228,9 +229,9 @@ impl Topics {
                 self.look_back(at);
             }
         }
-        let (place, judged) = judged?;
+        let (place, (_, changes)) = judged?;
         let election = self.by_name.get(topic)?.topic.election(&place)?;
-        Some(JudgedRecord { judged, election, is_live })
+        Some(JudgedRecord { changes, election, is_live })
     }
 
     /// Handles a record of a topic's past. Returns what the law says of it, unless the first reading has read it.
@@ -242,9 +243,9 @@ impl Topics {
             self.past_is_read(at);
             return None;
         }
-        let (place, judged) = judged?;
+        let (place, (_, changes)) = judged?;
         let election = self.past.as_ref()?.topic.election(&place)?;
-        Some(JudgedRecord { judged, election, is_live: false })
+        Some(JudgedRecord { changes, election, is_live: false })
     }
 
     /// Whether this is the reading of a topic's past, beside that of its present.
@@ -449,7 +450,13 @@ impl Past {
     }
 
     /// Handles a record. `first` is the first reading. Returns what the law says of a record that the first reading does not know.
-    fn read(&mut self, at: ReadAt, partition: i32, record: &LogRecord, first: &mut Topic) -> Option<(Place, Judged)> {
+    fn read(
+        &mut self,
+        at: ReadAt,
+        partition: i32,
+        record: &LogRecord,
+        first: &mut Topic,
+    ) -> Option<(Place, (Verdict, Vec<Change>))> {
         self.heard += 1;
         let first_next = first.progress.next(partition).filter(|_| self.behind.contains(&partition))?;
         // If the record is further on, there is none in between.
