@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use neli_kafka::{Brokers, Client, ElectionId, Elections, bootstrap_servers, names};
+use neli_kafka::{Client, ElectionId, Elections, bootstrap_servers, names};
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
 
 use crate::cli::parsed_args::{ParsedArgs, Value};
@@ -144,23 +144,23 @@ pub(crate) fn topic(args: &ParsedArgs) -> Result<Option<String>> {
 
 pub(crate) fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
     let properties = properties::read(args, warnings)?;
-    let brokers = match (args.value("brokers"), args.flag("embedded")?) {
+    let bootstrap = match (args.value("brokers"), args.flag("embedded")?) {
         (None, None) => {
             bail!(
                 "--brokers or --embedded is required: Kafka's addresses (--brokers HOST:PORT,..), or a trial on this \
                  machine alone (--embedded)"
             );
         }
-        (None, Some(_)) => Brokers::Embedded,
+        (None, Some(_)) => None,
         (Some(brokers), None) => {
             let list = bootstrap_servers::validate(brokers.text()?, &properties);
-            Brokers::At(list.map_err(|error| brokers.refuse(error))?)
+            Some(list.map_err(|error| brokers.refuse(error))?)
         }
         (Some(brokers), Some(embedded)) => {
             return Err(brokers.refuse(format!("can't be combined with {}", embedded.name())));
         }
     };
-    Ok(Client { brokers, properties })
+    Ok(Client { bootstrap, properties })
 }
 
 fn name(args: &ParsedArgs) -> Result<String> {

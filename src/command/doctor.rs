@@ -74,7 +74,7 @@ fn print_topic(config: &Config, timeout: Duration) -> Result<ExitStatus> {
     let access = access_of(&config.client)?;
     let elections = &config.elections;
     let examination = Examination::start(&access, Some(&elections.topic), timeout).inspect_err(|unreachable| {
-        let why = &unreachable.why;
+        let (_, why) = &unreachable;
         output::say(&format!("warning: the number of brokers is unknown ({why}): three are assumed"));
     });
     let examination = examination.ok();

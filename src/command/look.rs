@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use neli_kafka::{Access, Brokers, Client, ElectionId, embedded};
+use neli_kafka::{Access, Client, ElectionId, embedded};
 
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate;
@@ -53,9 +53,9 @@ pub(super) fn access(args: &ParsedArgs) -> Result<Access> {
 ///
 /// `--embedded`, and no such broker runs.
 pub(super) fn access_of(client: &Client) -> Result<Access> {
-    let access = match &client.brokers {
-        Brokers::At(bootstrap) => Access::at(bootstrap, &client.properties),
-        Brokers::Embedded => {
+    let access = match &client.bootstrap {
+        Some(bootstrap) => Access::at(bootstrap, &client.properties),
+        None => {
             let found = embedded::BrokerFinder::of_user().and_then(|finder| finder.find());
             let connection = found.map_err(|error| anyhow!("--embedded: {NO_BROKER} ({})", reason(&error)))?;
             Access::embedded(&connection, &client.properties)

@@ -5,9 +5,10 @@
 //! often, and notices every change of the clock.
 
 use std::io;
+use std::sync::mpsc;
 use std::time::Duration;
 
-use neli_kafka::{ElectionId, FactsReader, FactsTopic, Session, clock};
+use neli_kafka::{ElectionId, FactsTopic, Session, clock};
 use neli_proto::fact::{Account, Fact, Runs};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::{Span, Time, Window};
@@ -34,7 +35,8 @@ impl MainLoop {
     pub(super) fn read_facts(&mut self, role: usize, id: u32) {
         if let Some(facts) = &mut self.nodes.roles[role].facts {
             facts.reading = id;
-            facts.reader.iter().for_each(|reader| reader.read(id));
+            // An error means that Kafka has refused, and that this was reported.
+            facts.reader.iter().for_each(|reader| _ = reader.send(id));
         }
     }
 
@@ -76,7 +78,7 @@ pub(super) struct KeyFacts {
     /// `--window` and `--schedule`: the window according to the wall clock.
     pub(super) wall_clock: Option<WallClock>,
     /// `None` once this process exits.
-    reader: Option<FactsReader>,
+    reader: Option<mpsc::Sender<u32>>,
     /// The number of the present or last reading. Events of earlier readings are dropped.
     reading: u32,
 }

@@ -13,7 +13,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use neli_kafka::{Brokers, ElectionId, clock};
+use neli_kafka::{ElectionId, clock};
 use neli_proto::guard::Killing;
 use neli_proto::record::MemberId;
 use neli_proto::supervisor::Event;
@@ -195,9 +195,9 @@ pub(super) fn environment(
     inherited: impl Iterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
     let roles = config.roles.map(|_| (job_variables::ROLES, config.elections.typed()));
-    let kafka = match &config.client.brokers {
-        Brokers::At(brokers) => (job_variables::BROKERS, brokers.clone()),
-        Brokers::Embedded => (job_variables::EMBEDDED, "1".to_owned()),
+    let kafka = match &config.client.bootstrap {
+        Some(brokers) => (job_variables::BROKERS, brokers.clone()),
+        None => (job_variables::EMBEDDED, "1".to_owned()),
     };
     let own = [
         (job_variables::GROUP, election.group.clone()),

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
-use neli_kafka::{Access, Brokers, Client, ElectionId, IfMissing, Session, Source, clock, random_bytes};
+use neli_kafka::{Access, Client, ElectionId, IfMissing, Session, Source, clock, random_bytes};
 use neli_proto::hello::Hello;
 use neli_proto::hooks::Hook;
 use neli_proto::record::MemberId;
@@ -208,12 +208,12 @@ fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
 
 /// The connection to Kafka; an embedded broker is found or started for it.
 fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>)> {
-    match &client.brokers {
-        Brokers::At(brokers) => {
+    match &client.bootstrap {
+        Some(brokers) => {
             let access = Access::at(brokers, &client.properties);
             Ok((Access { refuses_embedded: Some(config::EMBEDDED_BY_ADDRESS), words: &config::WORDS, ..access }, None))
         }
-        Brokers::Embedded => {
+        None => {
             let finder = BrokerFinder::of_user().context("--embedded")?;
             let found = finder.find_or_start().context("--embedded")?;
             Ok((Access::embedded(&found.connection, &client.properties), Some(found)))

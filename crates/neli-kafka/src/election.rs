@@ -134,19 +134,11 @@ impl From<&ElectionId> for Elections {
 /// The connection to Kafka.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Client {
-    /// Where Kafka is.
-    pub brokers: Brokers,
+    /// `--brokers`: bootstrap servers, as librdkafka takes them; `None` with `--embedded`: the small broker on this machine's loopback, found or
+    /// started.
+    pub bootstrap: Option<String>,
     /// The user's librdkafka properties in the given order (a later one wins). None of them is one that the protocol sets itself.
     pub properties: Properties,
-}
-
-/// Where Kafka is.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Brokers {
-    /// `--brokers`: bootstrap servers, as librdkafka takes them.
-    At(String),
-    /// `--embedded`: the small broker on this machine's loopback, found or started.
-    Embedded,
 }
 
 /// librdkafka properties. Some are secrets, so no value is ever shown.

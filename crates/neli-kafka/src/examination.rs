@@ -44,15 +44,6 @@ pub struct Examination {
     timeout: Duration,
 }
 
-/// Why Kafka can't be reached: one line, and the step that fails.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Unreachable {
-    /// The step.
-    pub layer: Layer,
-    /// The reason.
-    pub why: String,
-}
-
 /// What this user can see of a topic.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicSeen {
@@ -95,10 +86,10 @@ impl Examination {
     ///
     /// # Errors
     ///
-    /// The layer that fails, and the reason.
-    pub fn start(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Self, Unreachable> {
+    /// The layer that fails, and the reason in one line.
+    pub fn start(access: &Access, topic: Option<&str>, timeout: Duration) -> Result<Self, (Layer, String)> {
         let consumer = BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(access));
-        let consumer = consumer.map_err(|error| Unreachable { layer: Layer::Client, why: explain(&error) })?;
+        let consumer = consumer.map_err(|error| (Layer::Client, explain(&error)))?;
         let consumer: Arc<BaseConsumer<KafkaContext>> = Arc::new(consumer);
         let (answer, answered) = mpsc::channel();
         let (asked, of_topic) = (Arc::clone(&consumer), topic.map(str::to_owned));
@@ -106,8 +97,7 @@ impl Examination {
             // The receiver is gone if the reason was clear before the answer came.
             let _ = answer.send(asked.fetch_metadata(of_topic.as_deref(), timeout).map(|metadata| brokers(&metadata)));
         };
-        threads::start("neli-asker", ask)
-            .map_err(|error| Unreachable { layer: Layer::Connection, why: crate::text::reason(&error) })?;
+        threads::start("neli-asker", ask).map_err(|error| (Layer::Connection, crate::text::reason(&error)))?;
         let begun = clock::now();
         let mut is_all_down = false;
         loop {
@@ -115,7 +105,7 @@ impl Examination {
                 Ok(Ok(brokers)) => {
                     let mut servers = ask_servers(access, topic, &consumer);
                     let admitted = admit(&mut servers, access, consumer.client(), begun);
-                    admitted.map_err(|why| Unreachable { layer: Layer::Cluster, why })?;
+                    admitted.map_err(|why| (Layer::Cluster, why))?;
                     return Ok(Self { consumer, brokers, silent: BTreeSet::new(), timeout });
                 }
                 Ok(Err(error)) => return Err(no_answer(consumer.context(), code_of(&error))),
@@ -280,16 +270,16 @@ fn not_answered(error: AdminError) -> NotAnswered {
 }
 
 /// The reason if the error is final: a refused login or a certificate that is not accepted. `None` for all other errors.
-fn permanent(context: &KafkaContext, error: &KafkaError) -> Option<Unreachable> {
+fn permanent(context: &KafkaContext, error: &KafkaError) -> Option<(Layer, String)> {
     let code = code_of(error);
     let words = context.error_text(code);
     if ErrorClass::from(code) == ErrorClass::Login {
-        return context.login_failed(&words).err().map(|why| Unreachable { layer: Layer::Login, why });
+        return context.login_failed(&words).err().map(|why| (Layer::Login, why));
     }
-    context.permanent_failure().map(|why| Unreachable { layer: Layer::Tls, why })
+    context.permanent_failure().map(|why| (Layer::Tls, why))
 }
 
-fn no_answer(context: &KafkaContext, code: RDKafkaErrorCode) -> Unreachable {
+fn no_answer(context: &KafkaContext, code: RDKafkaErrorCode) -> (Layer, String) {
     let layer = context.trouble().map_or(Layer::Connection, |why| error_class::layer_of(&why));
-    Unreachable { layer, why: context.no_answer(&code.into()) }
+    (layer, context.no_answer(&code.into()))
 }

@@ -85,35 +85,26 @@ pub struct FactsSettings {
     pub window: Option<Duration>,
 }
 
-/// Reads the topic of facts in a thread of its own, which ends when this is dropped.
-pub struct FactsReader(mpsc::Sender<u32>);
-
-impl FactsReader {
-    /// Starts the thread; its events go to `events`. `reads_at_once`: the topic is also read before anybody asks for it.
-    ///
-    /// # Errors
-    ///
-    /// The thread can't be started.
-    pub(crate) fn start(
-        source: Source,
-        topic: FactsTopic,
-        settings: FactsSettings,
-        events: Sender<KafkaEvent>,
-        reads_at_once: bool,
-    ) -> Result<Self, std::io::Error> {
-        let (sender, orders) = mpsc::channel();
-        let (id, is_judged, progress) = (Cell::default(), false, Progress::default());
-        let reading = Thread { source, topic, settings, events, orders, id, is_judged, progress };
-        threads::start("neli-facts", move || reading.run(reads_at_once))?;
-        Ok(Self(sender))
-    }
-
-    /// Reads the topic up to the log's present end: [`FactsEvent::Read`] follows with this number. A reading that is under way continues
-    /// with it, so that an answer in flight is not lost.
-    pub fn read(&self, id: u32) {
-        // An error means that Kafka has refused, and that this was reported.
-        let _ = self.0.send(id);
-    }
+/// Starts a thread that reads the topic of facts; its events go to `events`. For each number that it is sent it reads up to the log's present end,
+/// and [`FactsEvent::Read`] follows with the number; a reading that is under way continues with it, so that an answer in flight is not lost.
+/// `reads_at_once`: the topic is also read before anybody asks for it. The thread ends when the sender is dropped, or when Kafka has refused, which
+/// it reports.
+///
+/// # Errors
+///
+/// The thread can't be started.
+pub(crate) fn start_reader(
+    source: Source,
+    topic: FactsTopic,
+    settings: FactsSettings,
+    events: Sender<KafkaEvent>,
+    reads_at_once: bool,
+) -> Result<mpsc::Sender<u32>, std::io::Error> {
+    let (sender, orders) = mpsc::channel();
+    let (id, is_judged, progress) = (Cell::default(), false, Progress::default());
+    let reading = Thread { source, topic, settings, events, orders, id, is_judged, progress };
+    threads::start("neli-facts", move || reading.run(reads_at_once))?;
+    Ok(sender)
 }
 
 struct Thread {
@@ -432,10 +423,10 @@ impl Thread {
         let mut created_with = None;
         while !self.is_over() {
             let brokers = match topic::look(client, &place, limit.ask())? {
-                Presence::There(found) => {
+                Presence::There { layouts, .. } => {
                     if let Some(brokers) = created_with {
-                        let topic = place.topic;
-                        self.send(SessionEvent::Created { topic, replicas: found.replicas(), brokers });
+                        let (topic, replicas) = (place.topic, topic::replicas(&layouts));
+                        self.send(SessionEvent::Created { topic, replicas, brokers });
                         // Whoever has asked: facts may have been lost.
                         let id = self.id.get().unwrap_or_default();
                         self.send(SessionEvent::Facts { id, event: FactsEvent::Created });
@@ -464,7 +455,7 @@ impl Thread {
             }
             // The topic gets as many replicas as the journal has.
             let replicas = match topic::look(client, &self.source.elections, limit.ask())? {
-                Presence::There(found) => found.replicas(),
+                Presence::There { layouts, .. } => topic::replicas(&layouts),
                 Presence::Coming | Presence::Missing { .. } => brokers.len().clamp(1, 3),
             };
             let wanted = facts_to_create(&place.topic, self.settings, replicas);

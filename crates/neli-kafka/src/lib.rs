@@ -38,11 +38,11 @@ mod topic;
 mod topics_reader;
 
 pub use access::{Access, HEARTBEAT_INTERVAL, MemberTimings, SESSION_TIMEOUT};
-pub use election::{Brokers, Client, ElectionId, Elections, Properties, is_secret};
+pub use election::{Client, ElectionId, Elections, Properties, is_secret};
 pub use error_class::Layer;
 pub use event::{KafkaEvent, SessionEvent};
-pub use examination::{Examination, NotAnswered, PartitionSeen, TopicSeen, Unreachable};
-pub use facts::{FactsReader, FactsSettings, FactsTopic, facts_to_create};
+pub use examination::{Examination, NotAnswered, PartitionSeen, TopicSeen};
+pub use facts::{FactsSettings, FactsTopic, facts_to_create};
 pub use librdkafka::{NewTopic, Rights, librdkafka_version, topic_identity};
 pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, hello, many_roles, new_node, random_bytes};
 pub use producer::Producer;

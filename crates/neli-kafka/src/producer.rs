@@ -246,9 +246,9 @@ fn warm(producer: &Arc<BaseProducer<Deliveries>>, stopped: &Arc<AtomicBool>, bro
         let _ = topic_identity(producer.client(), &of.topic, broker, LONGEST);
         // The logs' bounds are not asked for: that question would wait in librdkafka's queue, and when its time is over, librdkafka would
         // close a connection whose login is slow.
-        let found = loop {
+        let layouts = loop {
             match topic::look(producer.client(), of, LONGEST) {
-                Ok(Presence::There(found)) if found.is_whole || broker.is_none() => break found,
+                Ok(Presence::There { layouts, is_whole, .. }) if is_whole || broker.is_none() => break layouts,
                 // R0 does not judge the embedded broker's topic. librdkafka itself looks for a missing topic less and less often, so a
                 // claim would wait up to a second.
                 Ok(_) if broker.is_some() => {
@@ -260,7 +260,7 @@ fn warm(producer: &Arc<BaseProducer<Deliveries>>, stopped: &Arc<AtomicBool>, bro
                 Ok(_) | Err(_) => return,
             }
         };
-        let leaders: BTreeSet<i32> = found.layouts.values().map(|layout| layout.leader).collect();
+        let leaders: BTreeSet<i32> = layouts.values().map(|layout| layout.leader).collect();
         for leader in leaders {
             let _ = topic_identity(producer.client(), &of.topic, Some(leader), LONGEST);
         }

@@ -360,14 +360,14 @@ impl Asker {
             let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
             let topic = &elections.topic;
             let pause = match presence {
-                Ok(Presence::There(found)) if found.is_whole || !is_new() => {
+                Ok(Presence::There { partitions, layouts, is_whole }) if is_whole || !is_new() => {
                     if let Some(brokers) = created_with {
-                        let (topic, replicas) = (topic.clone(), found.replicas());
+                        let (topic, replicas) = (topic.clone(), topic::replicas(&layouts));
                         reading.send(SessionEvent::Created { topic, replicas, brokers });
                     }
-                    return reading.found(found.partitions);
+                    return reading.found(partitions);
                 }
-                Ok(Presence::There(_)) => LOOK_AGAIN,
+                Ok(Presence::There { .. }) => LOOK_AGAIN,
                 Ok(Presence::Coming) if is_new() => LOOK_AGAIN,
                 Ok(Presence::Coming) => {
                     reading.down(format!("topic \"{topic}\": no partition has a leader; are its brokers up?"));

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::election::{ElectionId, Elections};
 use crate::error_class::of_refused_append;
 use crate::event::{GroupEvent, KafkaEvent, Refusal, SessionEvent};
-use crate::facts::{FactsReader, FactsSettings, FactsTopic};
+use crate::facts::{self, FactsSettings, FactsTopic};
 use crate::group::Member;
 use crate::producer::Producer;
 use crate::questions::REPLACED_AFTER;
@@ -359,8 +359,8 @@ impl Session {
 // ---- what a session does with the topic of facts -------------------------------------------------------------------
 
 impl Session {
-    /// A reader of the topic of facts: [`SessionEvent::Facts`] follows for each of its readings. `reads_at_once`: it also reads, and judges, the
-    /// topic now, since the first of these may be long after.
+    /// Starts a reader of the topic of facts: [`SessionEvent::Facts`] follows for each number that it is sent. `reads_at_once`: it also reads, and
+    /// judges, the topic now, since the first of these may be long after. It ends when the sender is dropped, or when Kafka has refused.
     ///
     /// # Errors
     ///
@@ -370,8 +370,8 @@ impl Session {
         topic: FactsTopic,
         settings: FactsSettings,
         reads_at_once: bool,
-    ) -> io::Result<FactsReader> {
-        FactsReader::start(self.readers.source.clone(), topic, settings, self.event_sender.clone(), reads_at_once)
+    ) -> io::Result<std::sync::mpsc::Sender<u32>> {
+        facts::start_reader(self.readers.source.clone(), topic, settings, self.event_sender.clone(), reads_at_once)
     }
 
     /// Hands over a fact under this key, and returns at once: its result is reported with `id`.

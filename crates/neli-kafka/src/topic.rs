@@ -52,7 +52,14 @@ const MOST_PARTITIONS: i32 = 100;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Presence {
     /// It exists, and a partition in use has a leader.
-    There(Found),
+    There {
+        /// The number of its partitions.
+        partitions: i32,
+        /// The layout of each partition in use that has a leader; never empty.
+        layouts: BTreeMap<i32, Layout>,
+        /// Whether each partition in use has a leader.
+        is_whole: bool,
+    },
     /// It exists, but no partition in use has a leader: it is being created, or the brokers that could lead are down.
     Coming,
     /// It does not exist; these brokers could store it.
@@ -62,22 +69,9 @@ pub(super) enum Presence {
     },
 }
 
-/// The topic's partitions, as they were found.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Found {
-    /// The number of its partitions.
-    pub(super) partitions: i32,
-    /// The layout of each partition in use that has a leader; never empty.
-    pub(super) layouts: BTreeMap<i32, Layout>,
-    /// Whether each partition in use has a leader.
-    pub(super) is_whole: bool,
-}
-
-impl Found {
-    /// The number of replicas of the first partition in use that has a leader.
-    pub(super) fn replicas(&self) -> usize {
-        self.layouts.values().next().map_or(1, |layout| layout.replicas.len())
-    }
+/// The number of replicas of the first of these partitions.
+pub(super) fn replicas(layouts: &BTreeMap<i32, Layout>) -> usize {
+    layouts.values().next().map_or(1, |layout| layout.replicas.len())
 }
 
 /// Why a question about the topic has no usable answer.
@@ -127,8 +121,7 @@ pub(super) fn look(
         })
         .collect();
     let is_whole = layouts.len() == in_use.len();
-    let found = Found { partitions, layouts, is_whole };
-    Ok(if found.layouts.is_empty() { Presence::Coming } else { Presence::There(found) })
+    Ok(if layouts.is_empty() { Presence::Coming } else { Presence::There { partitions, layouts, is_whole } })
 }
 
 /// The line about a missing topic for an operator, who may have mistyped the name.
@@ -286,9 +279,9 @@ pub(super) fn facts(
     let limit = answer_limit.ask();
     let asked = clock::now();
     let missing = || TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition.into());
-    let Presence::There(found) = look(client, elections, limit)? else { return Err(missing()) };
+    let Presence::There { layouts, .. } = look(client, elections, limit)? else { return Err(missing()) };
     // All partitions of a topic have the same number of replicas, unless an operator has moved some.
-    let layout = found.layouts.into_values().next().ok_or_else(missing)?;
+    let layout = layouts.into_values().next().ok_or_else(missing)?;
     let limit = answer_limit.answered(asked) * 2 + SETTINGS_ALLOWANCE;
     // Any broker can answer. The leader is asked last: it answers the requests of a connection one after another, and a claim may be
     // waiting there for its replicas. A broker that has just died is listed for some seconds more, so a second broker is asked before the

@@ -204,7 +204,7 @@ fn quoted(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use neli_kafka::{Brokers, Properties};
+    use neli_kafka::Properties;
 
     use super::*;
 
@@ -243,7 +243,7 @@ mod tests {
 
     fn fixes(properties: &[(&str, &str)]) -> Fixes {
         let properties = properties.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-        let client = Client { brokers: Brokers::At("a:1".to_owned()), properties: Properties(properties) };
+        let client = Client { bootstrap: Some("a:1".to_owned()), properties: Properties(properties) };
         Fixes::of(&client, "a:1")
     }
 

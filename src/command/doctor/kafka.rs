@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_kafka::embedded::BrokerFinder;
-use neli_kafka::{Access, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT, Unreachable};
+use neli_kafka::{Access, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT};
 use neli_proto::assumptions;
 use neli_proto::candidate::{Elector, Patience, Timings};
 
@@ -123,7 +123,7 @@ fn trusted(verification: Option<&str>, identification: Option<&str>, findings: &
     findings.warn("tls", text, Some(fix.to_owned()));
 }
 
-fn not_reached(config: &Config, access: &Access, Unreachable { layer, why }: &Unreachable, findings: &mut Findings) {
+fn not_reached(config: &Config, access: &Access, (layer, why): &(Layer, String), findings: &mut Findings) {
     let (works, check) = match layer {
         Layer::Client => return findings.fail(if why.contains("ssl.") { "tls" } else { "brokers" }, why, None),
         Layer::Connection => {

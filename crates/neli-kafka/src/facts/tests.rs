@@ -12,9 +12,9 @@ use crate::election::Properties;
 
 type Cluster<'a> = MockCluster<'a, DefaultProducerContext>;
 
-fn start(cluster: &Cluster<'_>, events: Sender<KafkaEvent>) -> FactsReader {
+fn start(cluster: &Cluster<'_>, events: Sender<KafkaEvent>) -> std::sync::mpsc::Sender<u32> {
     let (source, topic, settings) = parts(cluster);
-    FactsReader::start(source, topic, settings, events, false).unwrap()
+    start_reader(source, topic, settings, events, false).unwrap()
 }
 
 fn parts(cluster: &Cluster<'_>) -> (Source, FactsTopic, FactsSettings) {
@@ -41,7 +41,7 @@ fn a_leader_that_is_not_ready_for_a_moment_is_not_an_error() {
     cluster.request_errors(RDKafkaApiKey::ListOffsets, &not_ready);
     let (events, mut received) = mpsc::channel(8);
     let reader = start(&cluster, events);
-    reader.read(7);
+    reader.send(7).unwrap();
     let first = next_of(&mut received);
     assert!(
         matches!(first, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read { .. } })),
@@ -57,7 +57,7 @@ fn a_reading_that_still_runs_continues_with_a_later_number() {
     let (events, mut received) = mpsc::channel(8);
     let reader = start(&cluster, events);
     for id in 1..=20 {
-        reader.read(id);
+        reader.send(id).unwrap();
     }
     loop {
         let event = next_of(&mut received);
@@ -76,14 +76,14 @@ fn a_reading_that_is_asked_for_during_or_after_the_first_one_follows() {
     let cluster = MockCluster::new(1).unwrap();
     cluster.create_topic("facts", 1, 1).unwrap();
     let ((source, topic, settings), (events, mut received)) = (parts(&cluster), mpsc::channel(8));
-    let reader = FactsReader::start(source, topic, settings, events, true).unwrap();
-    reader.read(7);
+    let reader = start_reader(source, topic, settings, events, true).unwrap();
+    reader.send(7).unwrap();
     let read = next_of(&mut received);
     assert!(
         matches!(read, KafkaEvent::Process(SessionEvent::Facts { id: 7, event: FactsEvent::Read { .. } })),
         "{read:?}"
     );
-    reader.read(8);
+    reader.send(8).unwrap();
     let again = next_of(&mut received);
     assert!(
         matches!(again, KafkaEvent::Process(SessionEvent::Facts { id: 8, event: FactsEvent::Read { .. } })),
@@ -91,10 +91,10 @@ fn a_reading_that_is_asked_for_during_or_after_the_first_one_follows() {
     );
 }
 
-fn begin(source: Source, events: Sender<KafkaEvent>) -> FactsReader {
+fn begin(source: Source, events: Sender<KafkaEvent>) -> std::sync::mpsc::Sender<u32> {
     let (_, topic, settings) = parts(&MockCluster::new(1).unwrap());
-    let reader = FactsReader::start(source, topic, settings, events, false).unwrap();
-    reader.read(7);
+    let reader = start_reader(source, topic, settings, events, false).unwrap();
+    reader.send(7).unwrap();
     reader
 }
 
@@ -146,7 +146,7 @@ fn a_partition_without_a_leader_is_reported() {
     cluster.partition_leader("facts", 0, None).unwrap();
     let (events, mut received) = mpsc::channel(8);
     let reader = start(&cluster, events);
-    reader.read(7);
+    reader.send(7).unwrap();
     let mut next = || {
         let event = next_of(&mut received);
         let KafkaEvent::Process(SessionEvent::Facts { id: 7, event }) = event else { panic!("{event:?}") };
@@ -167,7 +167,7 @@ fn a_topic_that_its_broker_does_not_know_for_long_is_reported() {
     cluster.request_errors(RDKafkaApiKey::ListOffsets, &vec![unknown; 100_000]);
     let (events, mut received) = mpsc::channel(8);
     let reader = start(&cluster, events);
-    reader.read(7);
+    reader.send(7).unwrap();
     let first = next_of(&mut received);
     let KafkaEvent::Process(SessionEvent::Facts { event: FactsEvent::Unread { .. }, .. }) = first else {
         panic!("{first:?}")
