@@ -19,7 +19,7 @@ use neli_proto::timings::{
 };
 use tokio::runtime::Handle;
 
-use crate::driver::{self, BeforeRelease, Callback};
+use crate::driver::{self, Callback};
 use crate::error::{Error, Reason};
 use crate::follower::{self, Follower};
 use crate::handle::Election;
@@ -93,7 +93,7 @@ pub struct Builder {
     patience: Option<Patience>,
     name: Option<String>,
     stop_timeout: Duration,
-    before_release: Option<BeforeRelease>,
+    before_release: Option<(Duration, Callback)>,
     pub(crate) on_warning: Option<OnWarning>,
     /// How many roles there are in place of one election, and their names; no names if they have numbers alone.
     pub(crate) roles: Option<(u32, Arc<[String]>)>,
@@ -263,7 +263,7 @@ impl Builder {
         F: Future<Output = ()> + Send + 'static,
     {
         let callback: Callback = Arc::new(move |lease, reason| Box::pin(callback(lease, reason)));
-        self.before_release = Some(BeforeRelease { limit, callback });
+        self.before_release = Some((limit, callback));
         self
     }
 
@@ -387,7 +387,7 @@ impl Builder {
         if self.stop_timeout > LONGEST {
             return Err(Error::option("stop_timeout", shown_duration(self.stop_timeout), "must be 0 to 365d"));
         }
-        let release_takes = self.before_release.as_ref().map_or(Duration::ZERO, |last| last.limit);
+        let release_takes = self.before_release.as_ref().map_or(Duration::ZERO, |(limit, _)| *limit);
         if self.before_release.is_some() && !(Duration::from_millis(1)..=LONGEST).contains(&release_takes) {
             let limit = shown_duration(release_takes);
             return Err(Error::option("before_release", limit, "its limit must be 1ms to 365d"));

@@ -27,20 +27,13 @@ use crate::event::{Event, Leader};
 use crate::lease::{Command, Commands, Lease, Task, Tenure};
 use crate::task_guard::STOP;
 use crate::waiter::Waiter;
-use crate::warnings::{OnWarning, Warnings};
+use crate::warnings::{self, OnWarning};
 use crate::wording;
 use role::{Held, Role};
 
 mod role;
 
 /// The callback that is awaited before a lead is released.
-#[derive(Clone)]
-pub(crate) struct BeforeRelease {
-    /// How long it may take.
-    pub(crate) limit: Duration,
-    pub(crate) callback: Callback,
-}
-
 pub(crate) type Callback = Arc<dyn Fn(Lease, Reason) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// The settings of the thread.
@@ -56,7 +49,8 @@ pub(crate) struct Settings {
     /// How long tasks may continue when the lead must be given up. The callback before the release has its own time after that, and the
     /// node's stop timeout is the sum.
     pub(crate) stop_timeout: Duration,
-    pub(crate) before_release: Option<BeforeRelease>,
+    /// How long the callback may take, and the callback.
+    pub(crate) before_release: Option<(Duration, Callback)>,
     pub(crate) on_warning: Option<OnWarning>,
     /// The runtime in which these callbacks run.
     pub(crate) runtime: Handle,
@@ -92,7 +86,7 @@ impl Driver {
     fn new(settings: Settings) -> Result<(Self, Vec<Shared>), Error> {
         let group = &settings.source.elections.group;
         let warnings =
-            Warnings::start(&settings.runtime, settings.on_warning.clone(), group).map_err(|error| cannot(&error))?;
+            warnings::start(&settings.runtime, settings.on_warning.clone(), group).map_err(|error| cannot(&error))?;
         let (command_sender, commands) = mpsc::unbounded_channel();
         let (mut roles, mut shared) = (Vec::new(), Vec::new());
         let elections = &settings.source.elections;
@@ -214,7 +208,7 @@ impl Driver {
 
     /// Reports a warning to the subscribers of each election's events, and once to the callback.
     fn warn(&mut self, message: &str) {
-        self.nodes.roles.iter().take(1).for_each(|role| role.warnings.send(message, None));
+        self.nodes.roles.iter().take(1).for_each(|role| drop(role.warnings.send((message.to_owned(), None))));
         self.nodes.roles.iter().for_each(|role| role.pass_on(Event::warning(message)));
     }
 
@@ -233,7 +227,7 @@ impl Driver {
 
     fn tell_ends(&mut self) {
         for role in self.ended.drain(..) {
-            self.nodes.roles[role].tell_end();
+            self.nodes.roles[role].tell_end(self.settings.on_warning.is_none());
         }
     }
 
@@ -255,9 +249,10 @@ impl Drop for Driver {
         self.nodes.roles.iter().for_each(|role| role.end_lead(Reason::Expired));
         if thread::panicking() {
             self.tell_ends();
+            let warns_on_stderr = self.settings.on_warning.is_none();
             for role in self.nodes.roles.iter_mut().filter(|role| role.ending.is_none()) {
                 role.ending = Some(panicked());
-                role.tell_end();
+                role.tell_end(warns_on_stderr);
             }
         }
     }
@@ -318,35 +313,28 @@ fn panicked() -> Error {
 /// A call that was begun, or waits for the runtime.
 struct LastCall {
     call: JoinHandle<()>,
-    /// The call's task, until the runtime begins the call or drops it. A runtime that is busy, or that nobody runs, does neither: what it has
+    /// The task under the lead as which the call counts, until the runtime begins the call or drops it. A runtime that is busy, or that nobody runs, does neither: what it has
     /// not begun must not count as a task that can't be ended.
-    waiting: Weak<Mutex<Option<CountedCall>>>,
-}
-
-/// The task under the lead as which a call counts. It ends with the call, or before if the runtime has not begun that. It does not hold the sender
-/// of the events: these end with the election, however long a call blocks.
-struct CountedCall {
-    task: Task,
-    /// What is reported before the task ends; nothing once the call is finished.
-    unfinished: Option<&'static str>,
+    waiting: Weak<Mutex<Option<Task>>>,
 }
 
 impl LastCall {
     /// Makes the runtime run `call`, which counts as `task`, and returns `None` if it ends unfinished.
-    fn spawn(runtime: &Handle, task: Task, call: impl Future<Output = Option<()>> + Send + 'static) -> Self {
+    fn spawn(runtime: &Handle, mut task: Task, call: impl Future<Output = Option<()>> + Send + 'static) -> Self {
         let not_called = "the callback of before_release was not called: the runtime in which join was called has ended, or was busy \
                           until the limit or the lease was over";
-        let waiting = Arc::new(Mutex::new(Some(CountedCall { task, unfinished: Some(not_called) })));
+        task.unfinished = Some(not_called);
+        let waiting = Arc::new(Mutex::new(Some(task)));
         let left = Arc::downgrade(&waiting);
         let call = runtime.spawn(async move {
             // There is none if the call has come too late.
-            let Some(mut counted) = locked(&waiting).take() else { return };
-            counted.unfinished = Some(
+            let Some(mut task) = locked(&waiting).take() else { return };
+            task.unfinished = Some(
                 "the callback of before_release was dropped before its end: its limit or the lease is over, or the runtime \
                  that it ran in has ended",
             );
             if call.await.is_some() {
-                counted.unfinished = None;
+                task.unfinished = None;
             }
         });
         Self { call, waiting: left }
@@ -357,16 +345,6 @@ impl LastCall {
         self.call.abort();
         if let Some(waiting) = self.waiting.upgrade() {
             drop(locked(&waiting).take());
-        }
-    }
-}
-
-impl Drop for CountedCall {
-    fn drop(&mut self) {
-        let panicked =
-            "the callback of before_release has panicked: the lead is released although the callback is not finished";
-        if let Some(why) = self.unfinished {
-            self.task.warn(if thread::panicking() { panicked } else { why });
         }
     }
 }
@@ -496,10 +474,10 @@ impl Driver {
         let of_role = &mut self.nodes.roles[role];
         let Some(held) = &mut of_role.held else { return };
         let last = self.settings.before_release.as_ref().filter(|_| held.last.is_none());
-        if let Some((last, Ok(task))) = last.map(|last| (last, held.tenure.begin_last())) {
+        if let Some(((limit, callback), Ok(task))) = last.map(|last| (last, held.tenure.begin_last())) {
             let reason = held.tenure.ends().unwrap_or(Reason::Resigned);
-            let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(&last.callback));
-            held.drop_at = Some(clock::now() + last.limit);
+            let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(callback));
+            held.drop_at = Some(clock::now() + *limit);
             // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
             let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
             held.last = Some(LastCall::spawn(&self.settings.runtime, task, call));

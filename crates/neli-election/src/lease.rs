@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use neli_kafka::clock;
@@ -388,7 +389,7 @@ impl Tenure {
         if let Some(reason) = end {
             return Err(self.lost(reason));
         }
-        let task = Task { tenure: Arc::clone(self) };
+        let task = Task { tenure: Arc::clone(self), unfinished: None };
         // The election's thread may not have seen it yet.
         if self.is_valid() { Ok(task) } else { Err(self.lost(Reason::Expired)) }
     }
@@ -421,17 +422,17 @@ impl Tenure {
 #[derive(Debug)]
 pub(crate) struct Task {
     tenure: Arc<Tenure>,
-}
-
-impl Task {
-    /// Makes the election's thread warn of this.
-    pub(crate) fn warn(&self, message: &'static str) {
-        self.tenure.commands.send(Command::Warn(message));
-    }
+    /// For the callback before the release: of what the election's thread warns before the task ends; nothing once the callback is finished.
+    pub(crate) unfinished: Option<&'static str>,
 }
 
 impl Drop for Task {
     fn drop(&mut self) {
+        let panicked =
+            "the callback of before_release has panicked: the lead is released although the callback is not finished";
+        if let Some(why) = self.unfinished {
+            self.tenure.commands.send(Command::Warn(if thread::panicking() { panicked } else { why }));
+        }
         let mut is_awaited = false;
         self.tenure.phase.send_if_modified(|phase| {
             phase.tasks -= 1;

@@ -23,47 +23,35 @@ pub(crate) fn pass(callback: Option<&OnWarning>, group: &str, message: &str) {
     }
 }
 
-/// The sender of warnings to the callback. Each warning goes with the role that reports it, if it is about all roles and each of
-/// them reports it.
-#[derive(Clone, Debug)]
-pub(crate) struct Warnings {
-    sender: mpsc::Sender<(String, Option<u32>)>,
-    /// Whether the program has given no callback.
-    pub(crate) go_to_stderr: bool,
-}
-
-impl Warnings {
-    /// Calls `callback` for each warning, in their order, in a thread: it may block, the election's thread sends the heartbeats, and a runtime whose
-    /// task blocks would report nothing of that. Within the callback the runtime is the current one. The thread ends when the last sender is
-    /// dropped. Without a callback warnings go to stderr, with the group.
-    ///
-    /// # Errors
-    ///
-    /// There is no thread to spare.
-    pub(crate) fn start(runtime: &Handle, callback: Option<OnWarning>, group: &str) -> io::Result<Self> {
-        let (go_to_stderr, group, runtime) = (callback.is_none(), group.to_owned(), runtime.clone());
-        let (sender, warnings) = mpsc::channel::<(String, Option<u32>)>();
-        thread::Builder::new().name("neli-warnings".to_owned()).spawn(move || {
-            let _entered = runtime.enter();
-            // The last warning that roles report, and which of them have reported it.
-            let (mut last, mut reported_by) = (String::new(), BTreeSet::new());
-            for (message, role) in warnings {
-                if role.is_some_and(|role| message == last && reported_by.insert(role)) {
-                    continue;
-                }
-                if let Some(role) = role {
-                    reported_by = BTreeSet::from([role]);
-                    last.clone_from(&message);
-                }
-                pass(callback.as_ref(), &group, &message);
+/// Calls `callback` for each warning that is sent, in their order, in a thread: it may block, the election's thread sends the heartbeats, and a
+/// runtime whose task blocks would report nothing of that. Within the callback the runtime is the current one. The thread ends when the last sender
+/// is dropped. Without a callback warnings go to stderr, with the group. A warning that is about all roles, and that each of them reports, is sent
+/// with the role, and passed on once.
+///
+/// # Errors
+///
+/// There is no thread to spare.
+pub(crate) fn start(
+    runtime: &Handle,
+    callback: Option<OnWarning>,
+    group: &str,
+) -> io::Result<mpsc::Sender<(String, Option<u32>)>> {
+    let (group, runtime) = (group.to_owned(), runtime.clone());
+    let (sender, warnings) = mpsc::channel::<(String, Option<u32>)>();
+    thread::Builder::new().name("neli-warnings".to_owned()).spawn(move || {
+        let _entered = runtime.enter();
+        // The last warning that roles report, and which of them have reported it.
+        let (mut last, mut reported_by) = (String::new(), BTreeSet::new());
+        for (message, role) in warnings {
+            if role.is_some_and(|role| message == last && reported_by.insert(role)) {
+                continue;
             }
-        })?;
-        Ok(Self { sender, go_to_stderr })
-    }
-
-    /// Sends a warning. `reported_by`: the role, if the warning is about all roles and each of them reports it;
-    /// the callback gets it once.
-    pub(crate) fn send(&self, message: &str, reported_by: Option<u32>) {
-        let _ = self.sender.send((message.to_owned(), reported_by));
-    }
+            if let Some(role) = role {
+                reported_by = BTreeSet::from([role]);
+                last.clone_from(&message);
+            }
+            pass(callback.as_ref(), &group, &message);
+        }
+    })?;
+    Ok(sender)
 }

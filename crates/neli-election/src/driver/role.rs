@@ -1,6 +1,7 @@
 //! The thread's state for one election.
 
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use neli_kafka::{ElectionId, HasNode, clock, reason};
@@ -16,7 +17,6 @@ use crate::error::{Error, Reason};
 use crate::event::{Event, Leader};
 use crate::lease::Tenure;
 use crate::task_guard::TaskGuard;
-use crate::warnings::Warnings;
 use crate::wording;
 
 /// How many events are kept for each subscriber.
@@ -37,7 +37,7 @@ pub(super) struct Role {
     /// The term whose beginning was reported to users and whose end was not.
     current_term: Option<Offset>,
     /// To the callback for warnings.
-    pub(super) warnings: Warnings,
+    pub(super) warnings: Sender<(String, Option<u32>)>,
     /// The lead that is held, or the last one while a task still runs under it.
     pub(super) held: Option<Held>,
     /// Why Kafka refuses the candidate, if it does.
@@ -90,7 +90,7 @@ impl Role {
     pub(super) fn new(
         settings: &Settings,
         election: ElectionId,
-        warnings: Warnings,
+        warnings: Sender<(String, Option<u32>)>,
     ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
         let are_many = settings.source.elections.are_many();
@@ -184,7 +184,7 @@ impl Role {
                 None
             }
             Event::Warning { message } => {
-                self.warnings.send(message, Some(self.election.role));
+                drop(self.warnings.send((message.clone(), Some(self.election.role))));
                 None
             }
             Event::Missed { .. } | Event::Revoked { .. } => None,
@@ -198,7 +198,7 @@ impl Role {
     /// Reports a warning about this role. The callback for warnings is that of all roles, so it gets the role's name, too.
     pub(super) fn report_warning(&self, message: &str) {
         let of_role = self.label.as_ref().map(|label| format!("role {label}: {message}"));
-        self.warnings.send(of_role.as_deref().unwrap_or(message), None);
+        drop(self.warnings.send((of_role.unwrap_or_else(|| message.to_owned()), None)));
         self.pass_on(Event::warning(message));
     }
 
@@ -229,8 +229,8 @@ impl Role {
         });
     }
 
-    /// Reports that the process no longer stands in this election, and why.
-    pub(super) fn tell_end(&mut self) {
+    /// Reports that the process no longer stands in this election, and why. `warns_on_stderr`: the program has given no callback for warnings.
+    pub(super) fn tell_end(&mut self, warns_on_stderr: bool) {
         self.end_lead(Reason::Left);
         if !matches!(self.ending, Some(Error::Blocked | Error::System(_)))
             && let Some(term) = self.current_term
@@ -241,7 +241,7 @@ impl Role {
         match self.ending.as_ref().map(|error| (error, error.to_string())) {
             None | Some((Error::Left, _)) => {}
             // The caller of `join`, `lead` or `serve` gets it. (A task that blocks may keep that caller from it.)
-            Some((error, why)) if self.label.is_none() && self.warnings.go_to_stderr && *error != Error::Blocked => {
+            Some((error, why)) if self.label.is_none() && warns_on_stderr && *error != Error::Blocked => {
                 self.pass_on(Event::warning(&why));
             }
             Some((Error::Blocked | Error::Ended, why)) => self.report_warning(&why),

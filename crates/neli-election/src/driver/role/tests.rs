@@ -10,6 +10,7 @@ use crate::driver::Shared;
 use crate::handle::Election;
 use crate::leadership::Leadership;
 use crate::lease::Commands;
+use crate::warnings;
 
 const CLAIM: &str = r#"{"v":1,"member":"m","name":"db1","seq":1,"kind":"claim","after":-1,"lease_ms":5000}"#;
 const BEAT: &str = r#"{"v":1,"member":"m","name":"db1","seq":2,"kind":"beat","term":0,"seen":0,"lease_ms":5000}"#;
@@ -18,7 +19,7 @@ fn new_role() -> (Role, watch::Receiver<State>, broadcast::Receiver<Event>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _entered = runtime.enter();
     let settings = Election::builder("billing").brokers("localhost:9").settings().unwrap();
-    let warnings = Warnings::start(&settings.runtime, Some(Arc::new(|_: &str| ())), "g").unwrap();
+    let warnings = warnings::start(&settings.runtime, Some(Arc::new(|_: &str| ())), "g").unwrap();
     Role::new(&settings, settings.source.elections.election(0, 1), warnings).unwrap()
 }
 
@@ -75,7 +76,7 @@ fn a_candidate_that_was_refused_shows_no_leader() {
     role.node.handle(now, node::Event::Refused("a right is missing".into()));
     role.ending = Some(Error::Refused("a right is missing".to_owned()));
     role.publish(true, None);
-    role.tell_end();
+    role.tell_end(false);
     assert_eq!(election.leader(), None);
 }
 
