@@ -46,7 +46,7 @@ const MUTANTS: &[Mutant] = &[
         breaks: "R3: a claim counts as effective when its delivery is acknowledged",
         edits: &[edit(
             "if let State::Releasing(releasing) = &self.state && releasing.seq == seq { self.release_is_over(now, true); }",
-            "if let State::Claiming(_) = self.state {
+            "if let State::Claiming { .. } = self.state {
                 let (own, at) = (self.election.hello.member.clone(), self.election.listener.last() + 1);
                 let body = Body::Claim { after: at - 1, lease_ms: 0, overlap: None };
                 let record = Record { member: Some(own.clone()), name: None, seq: Some(seq), body };
@@ -70,8 +70,8 @@ const MUTANTS: &[Mutant] = &[
         name: "EchoByKind",
         breaks: "R3: any record of the same kind by this member counts as the echo, with any `seq`",
         edits: &[
-            edit("= &self.state && ‹claim.seq == Some(claiming.seq)›", "true"),
-            edit("State::Claiming(claiming) if ‹seq == Some(claiming.seq)›", "true"),
+            edit("= self.state && ‹claim.seq == Some(seq)›", "true"),
+            edit("State::Claiming { seq: own, .. } if ‹seq == Some(own)›", "true"),
             edit(
                 "self.in_flight.iter().position(|(sent, _)| Some(*sent) == seq)",
                 "self.in_flight.len().checked_sub(1)",

@@ -529,7 +529,7 @@ impl Role {
 
     fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
         let is_live = self.listener.is_caught_up();
-        let verdict = self.listener.read(now, offset, record, false).verdict;
+        let verdict = self.listener.read(now, offset, record, false);
         let received = Receipt { read: now, written_ms, is_brokers_time: true, is_live };
         self.last_term.read(self.listener.journal().view(), offset, record, verdict, received);
     }

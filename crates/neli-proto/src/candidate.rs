@@ -22,7 +22,7 @@ use crate::time::Time;
 use election::Election;
 use lease::Leading;
 use overlapping::Overlapped;
-use state::{Claiming, Fenced, State};
+use state::{Fenced, State};
 
 pub use crate::action::Action;
 pub use crate::kafka::{Event, Request};
@@ -62,8 +62,8 @@ pub struct Setup {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Candidate {
     election: Election,
-    /// What it last saw of this machine.
-    seen: Seen,
+    /// Whether the job was unhealthy when it last heard of it.
+    is_unhealthy: bool,
     state: State,
 }
 
@@ -72,7 +72,7 @@ impl Candidate {
     pub fn new(now: Time, setup: Setup, random: Random) -> Self {
         Self {
             election: Election::new(now, setup, random),
-            seen: Seen::default(),
+            is_unhealthy: false,
             state: State::StandingBy { not_before: now },
         }
     }
@@ -180,8 +180,8 @@ impl Candidate {
     fn perform_what_is_due(&mut self, now: Time) {
         let election = &mut self.election;
         match &mut self.state {
-            State::Claiming(claiming) => {
-                let sent = claiming.sent;
+            State::Claiming { sent, .. } => {
+                let sent = *sent;
                 if now >= sent + election.timings.lease {
                     election.claim_went_unanswered(now, sent);
                     self.claim_was_void(now);
@@ -243,7 +243,7 @@ impl Candidate {
     /// The present state. If it stands by, the value is the one that was logged last, so that status and log agree.
     pub fn position(&self) -> Position {
         match &self.state {
-            State::Claiming(_) => Position::Claiming,
+            State::Claiming { .. } => Position::Claiming,
             State::Departed(_) => Position::Departed,
             State::Fenced(fenced) => Position::Fenced { term: fenced.wanted.grant.term },
             State::Leading(leading) => {
@@ -308,7 +308,7 @@ impl Candidate {
             State::Fenced(fenced) => Some(fenced.lease_end),
             State::Leading(leading) => Some(leading.lease_end),
             State::Overlapped(overlapped) => Some(overlapped.lease_end),
-            State::Claiming(_)
+            State::Claiming { .. }
             | State::Departed(_)
             | State::Releasing(_)
             | State::StandingBy { .. }
@@ -388,14 +388,6 @@ impl Candidate {
 
 // ---- what happens on this machine: to the job, to its guard, and to the process -------------------------------------
 
-/// What a candidate last saw of its machine, besides the job's state.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-struct Seen {
-    is_stopped: bool,
-    is_suspended: bool,
-    is_unhealthy: bool,
-}
-
 impl Candidate {
     /// What it wants of the job of the term that it holds; `None` while it holds none.
     pub fn wants(&self) -> Option<Wanted> {
@@ -403,7 +395,7 @@ impl Candidate {
             State::Fenced(fenced) => Some(Wanted { state: WantedState::Kill, ..fenced.wanted }),
             State::Leading(leading) => Some(leading.wants()),
             State::Overlapped(overlapped) => Some(overlapped.wants()),
-            State::Claiming(_)
+            State::Claiming { .. }
             | State::Departed(_)
             | State::Releasing(_)
             | State::StandingBy { .. }
@@ -419,18 +411,15 @@ impl Candidate {
     /// Handles the state of this machine, as far as it has changed.
     pub fn set_local(&mut self, now: Time, local: Local) {
         let Local { job, lacks_guard, is_stopped, is_suspended } = local;
-        let seen = self.seen;
-        (self.seen.is_stopped, self.seen.is_suspended) = (is_stopped, is_suspended);
         if lacks_guard != self.election.next_claim.lacks_guard {
             self.on_local(now, |candidate| candidate.election.next_claim.lacks_guard = lacks_guard);
         }
-        if is_stopped && !seen.is_stopped {
+        if is_stopped && self.election.leaving.is_none() {
             self.stand_down(now, Why::Stopped, true);
         }
-        if is_suspended && !seen.is_suspended {
+        if is_suspended && !self.election.suspending {
             self.stand_down(now, Why::Suspended, false);
-        }
-        if seen.is_suspended && !is_suspended {
+        } else if !is_suspended && self.election.suspending {
             self.on_local(now, |candidate| candidate.go_on(now));
         }
         if let Some(job) = job {
@@ -442,8 +431,8 @@ impl Candidate {
         let held = self.wants().map(|wanted| wanted.grant.term);
         match job {
             JobIs::Alive { term, report, is_unhealthy, fenced } => {
-                let became_unhealthy = is_unhealthy && !self.seen.is_unhealthy;
-                self.seen.is_unhealthy = is_unhealthy;
+                let became_unhealthy = is_unhealthy && !self.is_unhealthy;
+                self.is_unhealthy = is_unhealthy;
                 if became_unhealthy {
                     self.stand_down(now, Why::Unhealthy, false);
                 }
@@ -452,7 +441,7 @@ impl Candidate {
                 }
             }
             JobIs::Gone(end) => {
-                self.seen.is_unhealthy = false;
+                self.is_unhealthy = false;
                 if held == Some(end.proof.term()) {
                     self.on_local(now, |candidate| {
                         candidate.guard_has_fenced(end.fenced);
@@ -501,7 +490,7 @@ impl Candidate {
         match &mut self.state {
             // The candidate first waits for the claim, or for the end of the job's processes. Then the cool-off begins, unless it must begin
             // already.
-            State::Claiming(Claiming { stood_down, .. }) | State::Fenced(Fenced { stood_down, .. }) => {
+            State::Claiming { stood_down, .. } | State::Fenced(Fenced { stood_down, .. }) => {
                 if why != Why::Suspended || stood_down.is_none() {
                     *stood_down = Some(why);
                 }

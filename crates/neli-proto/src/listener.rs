@@ -147,15 +147,6 @@ enum Stage {
     CaughtUp,
 }
 
-/// A record that was received.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Received {
-    /// The law's verdict.
-    pub verdict: Verdict,
-    /// Whether it was read for the first time; otherwise it is history.
-    pub fresh: bool,
-}
-
 impl Listener {
     /// A listener that asks for the end offset at `now`, and reads from at most `first_span` offsets before it.
     pub fn asking(now: Time, first_span: Offset) -> Self {
@@ -212,14 +203,17 @@ impl Listener {
         self.note_progress(now);
     }
 
-    /// Handles records of other keys at the offsets from `first` to `last`. Returns whether the last one is read for the first time.
-    pub fn read_others(&mut self, now: Time, first: Offset, last: Offset) -> bool {
-        let fresh = last >= self.frontier;
+    /// Whether the record at this offset, if it is the next one, is read for the first time; otherwise it is history.
+    pub(crate) const fn is_news(&self, offset: Offset) -> bool {
+        offset >= self.frontier
+    }
+
+    /// Handles records of other keys at the offsets from `first` to `last`.
+    pub fn read_others(&mut self, now: Time, first: Offset, last: Offset) {
         self.count_undecodable_as_missing(first);
         self.journal.read_others(now, first, last);
         self.frontier = self.frontier.max(last + 1);
         self.passed(now, last);
-        fresh
     }
 
     /// Counts the records before this one that could not be decoded as missing (L4). They were passed, and no answer about the log's end
@@ -236,16 +230,15 @@ impl Listener {
         self.reached(now, offset + 1);
     }
 
-    /// Handles a record of the election at `offset`; `own` if this candidate wrote it.
-    pub fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, own: bool) -> Received {
-        let fresh = offset >= self.frontier;
+    /// Handles a record of the election at `offset`; `own` if this candidate wrote it. Returns the law's verdict.
+    pub fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, own: bool) -> Verdict {
         self.count_undecodable_as_missing(offset);
         let verdict = self.journal.read(now, offset, record);
         let body = record.filter(|_| verdict != Verdict::Nonsense).map(|record| &record.body);
         if let Some(lease) = body.and_then(Body::lease) {
             self.heard.longest_lease = self.heard.longest_lease.max(lease);
         }
-        if fresh {
+        if self.is_news(offset) {
             self.frontier = offset + 1;
             self.heard.last_record = now;
             let of_operator = matches!(body, Some(Body::Request { .. }));
@@ -256,7 +249,7 @@ impl Listener {
         }
         self.note_overlap(now);
         self.passed(now, offset);
-        Received { verdict, fresh }
+        verdict
     }
 
     /// Handles that everything below `next` has been handed over: records, and markers, which are never handed over.

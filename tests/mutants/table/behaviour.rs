@@ -34,7 +34,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "ClaimInTheLogTakenForRefused",
         breaks: "R7: a stop does not wait for a claim that may be in the log, and no process is there that could release its term",
-        edits: &[edit("&& claiming.seq == seq && ‹!may_be_in_log›", "true")],
+        edits: &[edit("&& own == seq && ‹!may_be_in_log›", "true")],
         noticed_by: &[Scenarios],
     },
     Mutant {
@@ -113,7 +113,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RefusedClaimAwaited",
         breaks: "R7: a stop waits a lease for a claim that Kafka has refused",
-        edits: &[edit("&& claiming.seq == seq && ‹!may_be_in_log›", "false")],
+        edits: &[edit("&& own == seq && ‹!may_be_in_log›", "false")],
         noticed_by: &[Scenarios],
     },
     Mutant {

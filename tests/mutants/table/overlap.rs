@@ -40,7 +40,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OverlapWithoutIt",
         breaks: "overlap: a candidate stands by although its leader has `--overlap` and it has not, or the other way round",
-        edits: &[edit("if is_declared && ‹received.fresh› && differs &&", "(received.fresh && false)")],
+        edits: &[edit("if is_declared && ‹fresh› && differs &&", "(fresh && false)")],
         noticed_by: &[Scenarios],
     },
     Mutant {

@@ -81,7 +81,7 @@ impl Election {
         let due = claim_window.since + delay.fixed + delay.random.mul_f64(share.as_secs_f64());
         // The other candidates leave the vacancy to a named successor, so that one needs no delay after a void claim either (R2).
         let is_left_to_it = self.precedence.is_named_successor() && self.next_claim.refused_until.is_none();
-        self.beside_roles.claim_due(if is_left_to_it { due } else { due.max(not_before) })
+        self.after_answers(if is_left_to_it { due } else { due.max(not_before) })
     }
 
     /// Reports why it stands by, if that has changed.
@@ -107,7 +107,7 @@ impl Election {
                     Waiting::Refused
                 } else if self.precedence.is_backing_off() {
                     Waiting::BackingOff
-                } else if self.beside_roles.awaits_answer(now) {
+                } else if self.after_answers(now) != Some(now) {
                     Waiting::Answer
                 } else if self.precedence.awaits_assignment() {
                     Waiting::Unassigned

@@ -7,13 +7,12 @@ use core::hash::{Hash, Hasher};
 use super::claims::NextClaim;
 use super::identifying::KnownTopic;
 use super::membership::Membership;
-use super::spreading::BesideRoles;
 use super::{Action, Setup};
 use crate::hello::Hello;
 use crate::journal::{Term, Verdict, View};
 use crate::kafka::Request;
 use crate::leadership::LastTerm;
-use crate::listener::{Listener, Received};
+use crate::listener::Listener;
 use crate::note::StandbyReason;
 use crate::precedence::{Assignment, HELLO_AFTER_LEAD, HELLO_INTERVAL, Precedence};
 use crate::random::Random;
@@ -49,8 +48,10 @@ pub(super) struct Election {
     pub(super) preemption: Option<(Offset, Time)>,
     /// Its own last lead was lost, so it waits longer before it preempts another.
     pub(super) has_lost_lead: bool,
-    /// The processes with many roles in its group, if its own has no roles.
-    pub(super) beside_roles: BesideRoles,
+    /// The offset of its own first hello or effective claim, and when it was read back: the claim may come before the hello.
+    pub(super) introduced: Option<(Offset, Time)>,
+    /// The processes with many roles that said hello before that, and are not known to have gone, if its own has no roles.
+    pub(super) roles_before: BTreeSet<MemberId>,
     pub(super) group: Membership,
     /// What delays or forbids its next claim.
     pub(super) next_claim: NextClaim,
@@ -93,7 +94,8 @@ impl Election {
             cooling_off: None,
             preemption: None,
             has_lost_lead: false,
-            beside_roles: BesideRoles::default(),
+            introduced: None,
+            roles_before: BTreeSet::new(),
             group: Membership::default(),
             next_claim: NextClaim::default(),
             successor: None,
@@ -154,7 +156,7 @@ impl Election {
             group_member: self.precedence.group_member.clone(),
             group_refuses: self.group.refusal.clone(),
             overlap_ms: self.overlap_ms(),
-            joined: self.beside_roles.joined(),
+            joined: self.joined(),
             waits_ms: now.and_then(|now| self.listener.undecided_for(now)).map(millis),
             leaves: now.is_none(),
             ..self.hello.clone()
@@ -189,11 +191,11 @@ impl Election {
     }
 
     /// Handles a record of another candidate.
-    pub(super) fn read_of_another(&mut self, now: Time, record: &Record, received: Received) {
-        let is_news = received.verdict == Verdict::Effective && received.fresh;
+    pub(super) fn read_of_another(&mut self, now: Time, record: &Record, verdict: Verdict, fresh: bool) {
+        let is_effective = verdict == Verdict::Effective;
         match &record.body {
-            Body::Claim { .. } if received.verdict == Verdict::Effective => {
-                if received.fresh {
+            Body::Claim { .. } if is_effective => {
+                if fresh {
                     self.precedence.foreseen = false;
                 }
                 // R7: another candidate has led since, so the cool-off ends. After a fence the journal is read anew, and the claim may be
@@ -205,10 +207,10 @@ impl Election {
             Body::Release { group_member, why, .. } => {
                 // The hellos of many roles are in one partition: an earlier release may be older than a hello that was read before it.
                 let goes_for_good = why.as_deref().and_then(Why::parse).is_some_and(Why::goes_for_good);
-                let may_have_stayed = self.precedence.is_one_of_many && !received.fresh && !goes_for_good;
+                let may_have_stayed = self.precedence.is_one_of_many && !fresh && !goes_for_good;
                 let member = record.member.as_ref().filter(|_| !may_have_stayed);
                 let known = member.and_then(|member| self.precedence.released(member));
-                if is_news {
+                if is_effective && fresh {
                     // A dead leader's release can't contain its group member id. If another member holds the partition, that member was the
                     // leader.
                     let has_died = why.as_deref() == Some(Why::SupervisorDied.as_str())
@@ -249,7 +251,8 @@ impl Election {
         // Until the new topic is judged too, nothing is claimed in it.
         self.is_judged = false;
         self.next_hello = None;
-        self.beside_roles = BesideRoles::default();
+        self.introduced = None;
+        self.roles_before.clear();
         self.actions.extend([
             Action::RenewGuard,
             Action::Kafka(Request::RenewProducer),
@@ -324,11 +327,10 @@ impl PartialEq for Statistics {
 }
 
 impl Election {
-    /// Counts a record of any candidate for the statistics.
-    pub(super) fn count(&mut self, record: &Record, received: Received) {
+    /// Counts a record of any candidate, which is read for the first time, for the statistics.
+    pub(super) fn count(&mut self, record: &Record, verdict: Verdict) {
         let counts = &mut self.shown.counts;
-        match (&record.body, received.verdict) {
-            _ if !received.fresh => {}
+        match (&record.body, verdict) {
             (Body::Claim { .. }, Verdict::Effective) => (counts.terms, counts.void_in_a_row) = (counts.terms + 1, 0),
             (Body::Claim { .. }, Verdict::Void) => {
                 counts.void_claims += 1;

@@ -126,9 +126,9 @@ impl Election {
             return not_before(ASK_FOR_MISSING);
         }
         let again = not_before(lease / 3)?;
-        if let State::Claiming(claiming) = state {
+        if let State::Claiming { sent, .. } = state {
             // For the first beat.
-            Some(again.max(claiming.sent + lease / CLAIM_IS_SLOW))
+            Some(again.max(*sent + lease / CLAIM_IS_SLOW))
         } else if let State::Leading(_) = state {
             Some(again)
         } else if let State::StandingBy { .. } = state {

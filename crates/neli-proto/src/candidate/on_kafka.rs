@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::release::OwnClaim;
-use super::state::{Claiming, State};
+use super::state::State;
 use super::{Action, Candidate, Election, Event};
 use crate::hello::Hello;
 use crate::journal::Verdict;
@@ -35,7 +35,7 @@ impl Candidate {
     /// and every candidate begins again at R1, with a new producer too.
     pub(super) fn history_cut(&mut self, now: Time) {
         match &mut self.state {
-            State::Claiming(_) => self.become_standby(now),
+            State::Claiming { .. } => self.become_standby(now),
             State::Fenced(fenced) => fenced.loss = Loss::HistoryCut,
             State::Leading(_) | State::Overlapped(_) => self.become_fenced(Why::Fenced, Loss::HistoryCut),
             // If the release arrived after a cut, the term's number might belong to another candidate.
@@ -95,8 +95,8 @@ impl Candidate {
         if is_kept {
             return;
         }
-        if let State::Claiming(claiming) = &mut self.state {
-            claiming.stood_down.get_or_insert(Why::Revoked);
+        if let State::Claiming { stood_down, .. } = &mut self.state {
+            stood_down.get_or_insert(Why::Revoked);
         } else if let State::Leading(leading) = &mut self.state {
             leading.stand_down(election, now, Why::Revoked);
         }
@@ -113,14 +113,17 @@ impl Candidate {
         }
         let own = record.is_some_and(|record| record.member.as_ref() == Some(&self.election.hello.member));
         let is_live = self.election.listener.is_caught_up();
-        let received = self.election.listener.read(now, offset, record, own);
+        let fresh = self.election.listener.is_news(offset);
+        let verdict = self.election.listener.read(now, offset, record, own);
         let receipt = Receipt { read: now, written_ms, is_brokers_time: true, is_live };
         let view = self.election.listener.journal().view();
-        self.election.shown.last_term.read(view, offset, record, received.verdict, receipt);
+        self.election.shown.last_term.read(view, offset, record, verdict, receipt);
         self.election.kafka_answers();
-        self.election.note_successor(record, received.verdict);
-        if let Some(record) = record.filter(|_| received.verdict != Verdict::Nonsense) {
-            self.election.count(record, received);
+        self.election.note_successor(record, verdict);
+        if let Some(record) = record.filter(|_| verdict != Verdict::Nonsense) {
+            if fresh {
+                self.election.count(record, verdict);
+            }
             match &record.body {
                 Body::Request { what, term, by, reason, successor } => {
                     let by = by.as_ref().or(record.name.as_ref()).cloned();
@@ -130,13 +133,13 @@ impl Candidate {
                     }
                 }
                 Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } if own => {
-                    if received.fresh {
-                        self.came_back(now, offset, record, received.verdict);
+                    if fresh {
+                        self.came_back(now, offset, record, verdict);
                     }
                 }
                 Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } => {
-                    self.election.read_of_another(now, record, received);
-                    self.compare_with_leader(record, received);
+                    self.election.read_of_another(now, record, verdict, fresh);
+                    self.compare_with_leader(record, verdict, fresh);
                 }
             }
         }
@@ -148,11 +151,12 @@ impl Candidate {
         if first < self.election.listener.journal().next() {
             return self.history_cut(now);
         }
-        let fresh = self.election.listener.read_others(now, first, last);
+        let fresh = self.election.listener.is_news(last);
+        self.election.listener.read_others(now, first, last);
         self.election.kafka_answers();
         match hello {
             Some(hello) if hello.member == self.election.hello.member => {
-                self.election.beside_roles.introduced(now, last);
+                self.election.was_introduced(now, last);
             }
             Some(hello) => self.read_hello(now, last, hello, fresh),
             None => {}
@@ -213,9 +217,9 @@ impl Candidate {
             }
             Body::Claim { .. } => {
                 if let Some(claim) = OwnClaim::read_back(&self.election.hello.member, offset, record, verdict) {
-                    self.election.beside_roles.introduced(now, offset);
+                    self.election.was_introduced(now, offset);
                     self.own_claim_effective(now, claim);
-                } else if matches!(&self.state, State::Claiming(claiming) if seq == Some(claiming.seq)) {
+                } else if matches!(self.state, State::Claiming { seq: own, .. } if seq == Some(own)) {
                     self.claim_was_void(now);
                 }
             }
@@ -231,10 +235,10 @@ impl Candidate {
     }
 
     fn own_claim_effective(&mut self, now: Time, claim: OwnClaim) {
-        if let State::Claiming(claiming) = &self.state
-            && claim.seq == Some(claiming.seq)
+        if let State::Claiming { seq, sent, stood_down } = self.state
+            && claim.seq == Some(seq)
         {
-            self.claim_took_effect(now, *claiming, claim);
+            self.claim_took_effect(now, (sent, stood_down), claim);
         } else if self.state.has_no_term() {
             // A claim that was given up took effect late: its lease is over (R5).
             self.release_claim(now, claim, Why::ClaimExpired, now);
@@ -242,8 +246,7 @@ impl Candidate {
     }
 
     /// R3: the lease runs from the claim's sending. R5: a claim that is read back too late is released.
-    fn claim_took_effect(&mut self, now: Time, claiming: Claiming, claim: OwnClaim) {
-        let Claiming { sent, stood_down, .. } = claiming;
+    fn claim_took_effect(&mut self, now: Time, (sent, stood_down): (Time, Option<Why>), claim: OwnClaim) {
         let election = &mut self.election;
         let lease_end = sent + election.timings.lease;
         if stood_down.is_some_and(Why::lets_another_lead) {
@@ -259,17 +262,17 @@ impl Candidate {
 
     /// Handles that the claim in flight is void, or counts as void (R2).
     pub(super) fn claim_was_void(&mut self, now: Time) {
-        if let State::Claiming(claiming) = &self.state {
-            let not_before = self.election.claims_again_from(now, claiming.sent);
+        if let State::Claiming { sent, .. } = self.state {
+            let not_before = self.election.claims_again_from(now, sent);
             self.claim_is_over(now, not_before);
         }
     }
 
     /// Ends the claim in flight, which has not taken effect. The next one comes at `not_before` at the earliest.
     fn claim_is_over(&mut self, now: Time, not_before: Time) {
-        let State::Claiming(claiming) = &self.state else { return };
+        let State::Claiming { stood_down, .. } = self.state else { return };
         let election = &mut self.election;
-        if claiming.stood_down.is_some_and(Why::lets_another_lead) {
+        if stood_down.is_some_and(Why::lets_another_lead) {
             election.cool_off(now);
         }
         election.next_claim.draw = None;
@@ -292,11 +295,11 @@ impl Candidate {
             && releasing.seq == seq
         {
             releasing.again_at = Some(now + self.election.timings.heartbeat_interval);
-        } else if let State::Claiming(claiming) = &self.state
-            && claiming.seq == seq
+        } else if let State::Claiming { seq: own, sent, .. } = self.state
+            && own == seq
             && !may_be_in_log
         {
-            let (sent, election) = (claiming.sent, &mut self.election);
+            let election = &mut self.election;
             let not_before = sent + election.timings.lease;
             election.next_claim.refused_until = Some(not_before);
             election.claim_went_unanswered(now, sent);

@@ -6,7 +6,6 @@ use core::mem;
 use super::{Action, Candidate, Election};
 use crate::hello::Hello;
 use crate::journal::{Term, Verdict};
-use crate::listener::Received;
 use crate::note::{MOST_REPORTED, Note, Refusal};
 use crate::record::{MemberId, Offset, Overlap, Record, Why};
 use crate::status::OtherCandidate;
@@ -106,15 +105,15 @@ impl Election {
 impl Candidate {
     /// Compares this candidate with a leader whose claim or beat was read (O6). If their settings differ and this candidate only stands by,
     /// it exits.
-    pub(super) fn compare_with_leader(&mut self, record: &Record, received: Received) {
-        let is_declared = received.verdict == Verdict::Effective && record.body.lease().is_some();
+    pub(super) fn compare_with_leader(&mut self, record: &Record, verdict: Verdict, fresh: bool) {
+        let is_declared = verdict == Verdict::Effective && record.body.lease().is_some();
         let overlaps = record.body.overlap().is_some();
         let differs = overlaps != self.election.overlaps();
         if is_declared && differs {
             self.election.differing_term = self.election.current_term().map(|term| term.offset);
         }
         // A claim that is under way is void because of that record (L1).
-        if is_declared && received.fresh && differs && self.state.has_no_term() {
+        if is_declared && fresh && differs && self.state.has_no_term() {
             self.refuse_beside(record.name.as_deref(), overlaps);
         }
     }
@@ -123,7 +122,7 @@ impl Candidate {
     /// came later exits, unless it agrees with the leader: then the other exits at the leader's next beat.
     pub(super) fn compare_with_standby(&mut self, offset: Offset, hello: &Hello) {
         let Election { differing_term, .. } = self.election;
-        let own = self.election.beside_roles.joined();
+        let own = self.election.joined();
         let came_before = own.is_some_and(|own| hello.joined.unwrap_or(offset) < own);
         let agrees_with_leader = self.election.current_term().is_some_and(|term| Some(term.offset) != differing_term);
         let differs = hello.overlap_ms.is_some() != self.election.overlaps() && !hello.leaves && !agrees_with_leader;

@@ -1,7 +1,6 @@
 //! The candidate's part in the spread of many roles: which candidate holds this role, and the handover of a lead.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use core::time::Duration;
 
 use super::state::State;
@@ -19,7 +18,7 @@ impl Candidate {
     /// The holder of the role, as far as it is known here.
     pub(crate) fn holding(&self) -> Holding {
         match &self.state {
-            State::Claiming(_) => Holding::Claiming,
+            State::Claiming { .. } => Holding::Claiming,
             State::Departed(_) => Holding::Done,
             State::Fenced(_) | State::Overlapped(_) | State::Releasing(_) => Holding::Ending,
             State::Leading(leading) if leading.stands_down.is_some() => Holding::Ending,
@@ -82,37 +81,23 @@ impl Election {
 // A candidate without `--roles` in a group whose candidates have roles: of the two kinds the one that came later exits. If it has read that such
 // processes were there, it claims nothing before they have had time to answer its first hello, so that no job is started and then stopped.
 
-/// The processes with many roles of which a candidate without roles knows.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub(super) struct BesideRoles {
-    /// The offset of its own first hello or effective claim, and when it was read back: the claim may come before the hello.
-    joined: Option<(Offset, Time)>,
-    /// Those that said hello before that, and are not known to have gone.
-    before: BTreeSet<MemberId>,
-}
-
-impl BesideRoles {
+impl Election {
     /// The offset of its own first hello or effective claim, once it was read back.
     pub(super) fn joined(&self) -> Option<Offset> {
-        self.joined.map(|(offset, _)| offset)
+        self.introduced.map(|(offset, _)| offset)
     }
 
     /// Notes that a hello or an effective claim of its own was read back.
-    pub(super) fn introduced(&mut self, now: Time, offset: Offset) {
-        self.joined.get_or_insert((offset, now));
+    pub(super) fn was_introduced(&mut self, now: Time, offset: Offset) {
+        self.introduced.get_or_insert((offset, now));
     }
 
-    /// When a claim that is due then may be sent; `None` if that is unknown.
-    pub(super) fn claim_due(&self, due: Time) -> Option<Time> {
-        if self.before.is_empty() {
+    /// When a claim that is due then may be sent: after those processes' answers. `None` if that is unknown.
+    pub(super) fn after_answers(&self, due: Time) -> Option<Time> {
+        if self.roles_before.is_empty() {
             return Some(due);
         }
-        self.joined.map(|(_, read)| due.max(read + ANSWERS))
-    }
-
-    /// Whether it claims nothing yet for that reason.
-    pub(super) fn awaits_answer(&self, now: Time) -> bool {
-        self.claim_due(now) != Some(now)
+        self.introduced.map(|(_, read)| due.max(read + ANSWERS))
     }
 }
 
@@ -120,18 +105,18 @@ impl Candidate {
     /// Compares this candidate with a process with many roles whose hello was read at `offset`. The writer of one that is read again, or from further
     /// back, may have gone since.
     pub(super) fn compare_with_process(&mut self, now: Time, offset: Offset, hello: &Hello, fresh: bool) {
-        let Election { beside_roles, .. } = &mut self.election;
+        let election = &mut self.election;
         if hello.leaves || hello.stands_for_no_role() {
-            beside_roles.before.remove(&hello.member);
+            election.roles_before.remove(&hello.member);
             return;
         }
-        match beside_roles.joined() {
-            None => drop(beside_roles.before.insert(hello.member.clone())),
+        match election.joined() {
+            None => drop(election.roles_before.insert(hello.member.clone())),
             Some(_) if !fresh => {}
             // It came later, and learns at once of this candidate.
             Some(own) if own < hello.joined.unwrap_or(offset) => {
-                if hello.joined.is_none() && self.election.next_hello.is_some() {
-                    self.election.say_hello(now);
+                if hello.joined.is_none() && election.next_hello.is_some() {
+                    election.say_hello(now);
                 }
             }
             // A leader stays until it has no term.
@@ -140,7 +125,7 @@ impl Candidate {
                 let name = hello.name.as_deref().unwrap_or("a candidate without a name");
                 if let Some(differs) = Mapping::of_one_role().refusal(&hello.mapping(), name) {
                     let refusal = Refusal::Roles(Box::new(differs));
-                    self.election.actions.push_back(Action::Note(Note::Refused(refusal)));
+                    election.actions.push_back(Action::Note(Note::Refused(refusal)));
                 }
             }
         }

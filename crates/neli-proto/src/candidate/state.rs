@@ -17,8 +17,9 @@ use crate::timings::cool_off;
 /// The state of a candidate in the election.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(super) enum State {
-    /// A claim is in flight (R2).
-    Claiming(Claiming),
+    /// A claim is in flight (R2). `stood_down`: the reason, if the candidate was asked to stand down meanwhile: then it releases the term if the
+    /// claim takes effect (R7).
+    Claiming { seq: u64, sent: Time, stood_down: Option<Why> },
     /// It has exited, and takes no more events.
     Departed(Departure),
     /// The lease is over, but processes of the job may be left. No record is written until they are gone.
@@ -33,15 +34,6 @@ pub(super) enum State {
     StandingBy { not_before: Time },
     /// No term is held, and the process is suspended or about to be: it claims and sends nothing before it continues.
     Suspended,
-}
-
-/// A claim in flight.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub(super) struct Claiming {
-    pub(super) seq: u64,
-    pub(super) sent: Time,
-    /// The reason, if the candidate was asked to stand down meanwhile: then it releases the term if the claim takes effect (R7).
-    pub(super) stood_down: Option<Why>,
 }
 
 /// A term whose lease is over, and whose job is being killed.
@@ -63,7 +55,7 @@ impl State {
     /// When something is due in this state.
     pub(super) fn due(&self, election: &Election) -> Option<Time> {
         match self {
-            Self::Claiming(claiming) => Some(claiming.sent + election.timings.lease),
+            Self::Claiming { sent, .. } => Some(*sent + election.timings.lease),
             Self::Departed(_) | Self::Fenced(_) | Self::Suspended => None,
             Self::Leading(leading) => leading.due(election),
             Self::Overlapped(overlapped) => overlapped.due(election),
@@ -84,7 +76,7 @@ impl State {
 
     /// The same, or a claim is under way.
     pub(super) const fn has_no_term(&self) -> bool {
-        self.holds_nothing() || matches!(self, Self::Claiming(_))
+        self.holds_nothing() || matches!(self, Self::Claiming { .. })
     }
 
     /// The term that a `resign` may name (held, or not released yet), and the reason for which the candidate is standing down already, if
@@ -94,9 +86,11 @@ impl State {
             Self::Fenced(fenced) => Some((fenced.wanted.grant.term, fenced.stood_down)),
             Self::Leading(leading) => Some((leading.term, leading.stands_down)),
             Self::Releasing(releasing) => Some((releasing.term, election.cooling_off.map(|_| Why::Resigned))),
-            Self::Claiming(_) | Self::Departed(_) | Self::Overlapped(_) | Self::StandingBy { .. } | Self::Suspended => {
-                None
-            }
+            Self::Claiming { .. }
+            | Self::Departed(_)
+            | Self::Overlapped(_)
+            | Self::StandingBy { .. }
+            | Self::Suspended => None,
         }
     }
 }
@@ -140,7 +134,7 @@ impl Candidate {
             election.actions.push_back(Action::Note(Note::Claiming { after }));
         }
         election.next_claim.refused_until = None;
-        self.state = State::Claiming(Claiming { seq, sent: now, stood_down: None });
+        self.state = State::Claiming { seq, sent: now, stood_down: None };
     }
 
     /// Takes up the term of a claim that was sent at `sent`: from then on its lease runs (R3).
