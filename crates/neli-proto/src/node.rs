@@ -147,7 +147,9 @@ impl Node {
                 // The end of a lease is handled before the answer: no run is announced after it.
                 self.candidate.handle_timeout(now);
                 self.connect(now);
-                self.facts(now, event);
+                if let Some(once) = &mut self.once {
+                    once.handle(now, event);
+                }
             }
             Event::Guard(Answer::CommandEnded { kind: CommandKind::Lead, id, end }) => {
                 self.hooks.ended(id, end);

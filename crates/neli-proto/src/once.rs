@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use crate::action::{Action, EndedRun};
 use crate::candidate;
-use crate::fact::{self, Fact, Facts, Outcome, Place};
+use crate::fact::{self, Fact, Facts, FactsEvent, Outcome, Place};
 use crate::kafka::Request;
 use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
@@ -36,8 +36,16 @@ pub(crate) struct Once {
     name: Option<Box<str>>,
     /// The facts of the key, from the topic, from releases and from own runs.
     known: Facts,
-    /// The journal's contents from before this candidate began.
-    history: History,
+    /// The journal's end when the candidate first asked for it.
+    first_end: Option<Offset>,
+    /// The key in the last release below that end that contains one.
+    named_before: Option<Box<str>>,
+    /// Whether the topic of facts was missing, and this candidate created it.
+    facts_are_new: bool,
+    /// Whether the topic of facts was read: it was there.
+    facts_were_there: bool,
+    /// When Kafka took this candidate's last claim, by the record's timestamp.
+    claimed_ms: Option<u64>,
     /// `--window` and `--schedule`: the window of the wall clock.
     shown: Option<Span>,
     /// The term that is held, until nothing of its job is left.
@@ -205,6 +213,19 @@ impl Once {
         self.phase = Phase::Reading { read, term, until: self.end_of_wait(now) };
     }
 
+    /// Handles an event in the topic of facts.
+    pub(crate) fn handle(&mut self, now: Time, event: FactsEvent) {
+        match event {
+            FactsEvent::Appended { id, offset } => self.fact_appended(now, id, offset),
+            FactsEvent::Created => self.facts_were_created(),
+            FactsEvent::NotAppended { id, error } => self.fact_not_appended(now, id, error),
+            FactsEvent::Read { id, end, facts } => self.facts_read(now, id, end, *facts),
+            // For the message if the reading is given up.
+            FactsEvent::Reading { progress } => self.trouble = Some(progress),
+            FactsEvent::Unread { error } => self.was_not_read(error),
+        }
+    }
+
     /// Handles the present window of the wall clock.
     pub(crate) fn window_shown(&mut self, now: Time, window: &Window) {
         self.shown = Some(window.span);
@@ -216,8 +237,8 @@ impl Once {
     }
 
     /// Handles the facts, which were read up to the requested end.
-    pub(crate) fn facts_read(&mut self, now: Time, id: u32, end: Offset, facts: Facts) {
-        self.history.facts_were_there = true;
+    fn facts_read(&mut self, now: Time, id: u32, end: Offset, facts: Facts) {
+        self.facts_were_there = true;
         if let Phase::Asking { read, unrecorded } = &mut self.phase
             && *read == id
         {
@@ -295,7 +316,7 @@ impl Once {
     }
 
     /// Notes why a reading has not reached its end yet; it is repeated.
-    pub(crate) fn was_not_read(&mut self, error: Box<str>) {
+    fn was_not_read(&mut self, error: Box<str>) {
         let is_new = self.trouble.as_ref() != Some(&error);
         self.trouble = Some(error.clone());
         if is_new && let Phase::Asking { unrecorded, .. } = &self.phase {
@@ -308,7 +329,7 @@ impl Once {
     }
 
     /// Handles the broker's acknowledgement of a fact.
-    pub(crate) fn fact_appended(&mut self, now: Time, id: u32, offset: Offset) {
+    fn fact_appended(&mut self, now: Time, id: u32, offset: Offset) {
         self.unacknowledged_since = None;
         // What was appended at that end shows that nothing stood beyond it.
         self.unconfirmed_end.take_if(|end| *end == offset);
@@ -335,7 +356,7 @@ impl Once {
     }
 
     /// Handles a fact that was refused or not acknowledged; it may still be in the topic.
-    pub(crate) fn fact_not_appended(&mut self, now: Time, id: u32, error: Box<str>) {
+    fn fact_not_appended(&mut self, now: Time, id: u32, error: Box<str>) {
         if let Phase::Announcing { id: awaited, .. } = self.phase {
             if awaited == id {
                 self.trouble = Some(error);
@@ -613,57 +634,42 @@ impl Once {
 
 // Whether the topic of facts was lost: the topic was missing, but a run is known that was recorded there.
 
-/// The journal's contents from before this candidate began.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-struct History {
-    /// The journal's end when the candidate first asked for it.
-    end: Option<Offset>,
-    /// The key in the last release below that end that contains one.
-    named: Option<Box<str>>,
-    /// Whether the topic of facts was missing, and this candidate created it.
-    facts_are_new: bool,
-    /// Whether the topic of facts was read: it was there.
-    facts_were_there: bool,
-    /// When Kafka took this candidate's last claim, by the record's timestamp.
-    claimed_ms: Option<u64>,
-}
-
 impl Once {
     /// Handles an event of the election.
     pub(crate) fn observe(&mut self, event: &candidate::Event) {
         if let candidate::Event::Answered { end, .. } = event {
-            self.history.end.get_or_insert(*end);
+            self.first_end.get_or_insert(*end);
         }
         if let candidate::Event::Read { offset, record: Some(record), .. } = event
             && let Body::Release { once: Some(run), .. } = &record.body
-            && self.history.end.is_some_and(|end| *offset < end)
+            && self.first_end.is_some_and(|end| *offset < end)
         {
-            self.history.named = Some(run.key.clone());
+            self.named_before = Some(run.key.clone());
             self.tell_of_lost_facts();
         }
         if let candidate::Event::Read { record: Some(record), written_ms, .. } = event
             && let Body::Claim { .. } = record.body
             && record.member.as_ref() == Some(&self.member)
         {
-            self.history.claimed_ms = *written_ms;
+            self.claimed_ms = *written_ms;
         }
     }
 
     /// Notes that the topic of facts was missing, and this candidate created it.
-    pub(crate) fn facts_were_created(&mut self) {
-        self.history.facts_are_new = true;
-        if self.history.facts_were_there {
-            self.history.named = self.known.runs().next().map(|fact| fact.key.clone());
+    fn facts_were_created(&mut self) {
+        self.facts_are_new = true;
+        if self.facts_were_there {
+            self.named_before = self.known.runs().next().map(|fact| fact.key.clone());
         }
         self.tell_of_lost_facts();
     }
 
     fn tell_of_lost_facts(&mut self) {
-        if !self.history.facts_are_new {
+        if !self.facts_are_new {
             return;
         }
-        if let Some(key) = self.history.named.take() {
-            self.history.facts_are_new = false;
+        if let Some(key) = self.named_before.take() {
+            self.facts_are_new = false;
             self.actions.push_back(Action::Note(Note::FactsLost { key }));
         }
     }
@@ -755,7 +761,7 @@ impl Once {
 
     /// Notes that the wall clock is wrong, or Kafka's is. (A timestamp that the producer gave agrees with the wall clock.)
     fn note_clock(&mut self) {
-        let Some((shown, claimed_ms)) = self.shown.zip(self.history.claimed_ms.take()) else { return };
+        let Some((shown, claimed_ms)) = self.shown.zip(self.claimed_ms.take()) else { return };
         let differ = shown.until_ms.saturating_sub(shown.from_ms).max(CLAIM_TAKES_MS);
         if !(shown.from_ms.saturating_sub(differ)..shown.until_ms.saturating_add(differ)).contains(&claimed_ms) {
             self.actions.push_back(Action::Note(Note::ClockDiffers { shown, claimed_ms }));
@@ -767,11 +773,6 @@ impl Once {
         if let Some(fact) = known.filter(|fact| !self.believes(fact)).max_by_key(|fact| fact.term) {
             self.actions.push_back(Action::Note(Note::NotBelieved(fact.clone().into())));
         }
-    }
-
-    /// Notes the progress of the reading, for the message if it is given up.
-    pub(crate) fn reading_progressed(&mut self, progress: Box<str>) {
-        self.trouble = Some(progress);
     }
 
     /// Reports a fact that is not recorded at once, then every 30 s until it is recorded.

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Action, FactsEvent, Node};
+use super::{Action, Node};
 use crate::action::{Ending, HookRun};
 use crate::candidate;
 use crate::guard::Order;
@@ -261,19 +261,6 @@ impl Node {
                 once.run_ended(number, run);
             }
             self.candidate.hold_claims(now, once.holds_claims());
-        }
-    }
-
-    /// Handles the result of a question about the facts, or of writing one.
-    pub(super) fn facts(&mut self, now: Time, event: FactsEvent) {
-        let Some(once) = &mut self.once else { return };
-        match event {
-            FactsEvent::Appended { id, offset } => once.fact_appended(now, id, offset),
-            FactsEvent::Created => once.facts_were_created(),
-            FactsEvent::NotAppended { id, error } => once.fact_not_appended(now, id, error),
-            FactsEvent::Read { id, end, facts } => once.facts_read(now, id, end, *facts),
-            FactsEvent::Reading { progress } => once.reading_progressed(progress),
-            FactsEvent::Unread { error } => once.was_not_read(error),
         }
     }
 
