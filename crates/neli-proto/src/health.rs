@@ -39,36 +39,35 @@ pub(crate) struct Health {
     policy: HealthPolicy,
     /// The last command's number.
     last_id: u32,
-    run: Option<MonitoredRun>,
+    check: Check,
+    /// When the run began.
+    began: Time,
+    /// The number of failures of the run in a row.
+    failures: u32,
+    /// Whether a command of the run has succeeded.
+    has_succeeded: bool,
     /// A failure that was not reported yet. One command runs at a time, so there is never a second one.
     failure: Option<Failure>,
 }
 
-/// One run of the job.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct MonitoredRun {
-    began: Time,
-    check: Check,
-    /// The number of failures in a row.
-    failures: u32,
-    has_succeeded: bool,
-}
-
-/// The next event that the run waits for.
+/// What is waited for next.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 enum Check {
     /// The start of a command at this time.
     At(Time),
     /// The end of the command that began at this time. If it is not reported within the limit, the command has failed.
     Awaited { since: Time, until: Time },
-    /// None: the job is unhealthy.
+    /// Nothing: the job is unhealthy.
     Done,
+    /// A run.
+    NoRun,
 }
 
 impl Health {
     /// The state of a job that does not run yet.
     pub(crate) const fn new(policy: HealthPolicy) -> Self {
-        Self { policy, last_id: 0, run: None, failure: None }
+        let (check, began) = (Check::NoRun, Time::ZERO);
+        Self { policy, last_id: 0, check, began, failures: 0, has_succeeded: false, failure: None }
     }
 
     /// A failure that counts: an earlier one, or the last one, by which the job [is unhealthy](Self::is_unhealthy).
@@ -79,18 +78,16 @@ impl Health {
 
     /// When to call [`poll_command`](Self::poll_command), unless something happens before.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        match self.run.as_ref()?.check {
+        match self.check {
             Check::At(due) | Check::Awaited { until: due, .. } => Some(due),
-            Check::Done => None,
+            Check::Done | Check::NoRun => None,
         }
     }
 
     /// Counts a command whose end was not reported in time as failed. Must not be called before the answers that wait were handled: after a
     /// stall the report may be among them.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if let Some(MonitoredRun { check: Check::Awaited { until, .. }, .. }) = self.run
-            && now >= until
-        {
+        if matches!(self.check, Check::Awaited { until, .. } if now >= until) {
             self.ended(now, CommandEnd::Unanswered, "".into());
         }
     }
@@ -98,12 +95,11 @@ impl Health {
     /// The command that must run now: its number, which the report of its end must contain, and when it must be killed. Early calls return none.
     #[must_use]
     pub(crate) fn poll_command(&mut self, now: Time) -> Option<(u32, Time)> {
-        let run = self.run.as_mut()?;
-        if !matches!(run.check, Check::At(due) if now >= due) {
+        if !matches!(self.check, Check::At(due) if now >= due) {
             return None;
         }
         let kill_at = now + self.policy.timeout;
-        run.check = Check::Awaited { since: now, until: kill_at + ANSWER_TAKES };
+        self.check = Check::Awaited { since: now, until: kill_at + ANSWER_TAKES };
         self.last_id += 1;
         Some((self.last_id, kill_at))
     }
@@ -111,10 +107,10 @@ impl Health {
     /// Notes whether a run of the job is alive, and is not being stopped.
     pub(crate) fn set_running(&mut self, now: Time, is_running: bool) {
         if !is_running {
-            self.run = None;
-        } else if self.run.is_none() {
-            let check = Check::At(now + self.policy.interval);
-            self.run = Some(MonitoredRun { began: now, check, failures: 0, has_succeeded: false });
+            self.check = Check::NoRun;
+        } else if self.check == Check::NoRun {
+            self.check = Check::At(now + self.policy.interval);
+            (self.began, self.failures, self.has_succeeded) = (now, 0, false);
         }
     }
 
@@ -127,7 +123,7 @@ impl Health {
 
     /// Whether the run has failed so often that the job is unhealthy.
     pub(crate) fn is_unhealthy(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| run.check == Check::Done)
+        self.check == Check::Done
     }
 
     /// The number of failures in a row that make the job unhealthy.
@@ -136,25 +132,24 @@ impl Health {
     }
 
     fn ended(&mut self, now: Time, end: CommandEnd, last_line: Box<str>) {
-        let Some(run) = &mut self.run else { return };
         // This end belongs to an earlier run.
-        let Check::Awaited { since, .. } = run.check else { return };
-        run.check = Check::At(now + self.policy.interval);
+        let Check::Awaited { since, .. } = self.check else { return };
+        self.check = Check::At(now + self.policy.interval);
         if matches!(end, CommandEnd::Abandoned | CommandEnd::NoTime) {
             return;
         }
         if end == CommandEnd::Exited(0) {
-            (run.failures, run.has_succeeded) = (0, true);
+            (self.failures, self.has_succeeded) = (0, true);
             return;
         }
-        if !run.has_succeeded && since < run.began + self.policy.start {
+        if !self.has_succeeded && since < self.began + self.policy.start {
             return;
         }
-        run.failures += 1;
-        if run.failures >= self.policy.failures {
-            run.check = Check::Done;
+        self.failures += 1;
+        if self.failures >= self.policy.failures {
+            self.check = Check::Done;
         }
-        self.failure = Some(Failure { count: run.failures, end, last_line });
+        self.failure = Some(Failure { count: self.failures, end, last_line });
     }
 }
 
