@@ -12,58 +12,48 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(30);
 /// The reminders about one kind of problem.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Reminder {
-    trouble: Option<Trouble>,
-}
-
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct Trouble {
-    what: String,
+    /// The present problem.
+    what: Option<String>,
+    /// When it began.
     since: Time,
+    /// When it is reported next. If it has ended: not sooner if it begins again.
     next: Time,
-    /// Whether it has ended. It is kept, since it is not reported sooner if it begins again.
-    is_over: bool,
 }
 
 impl Reminder {
     /// Notes a problem that begins, or whose text changes. It is reported now if it is new.
     pub fn begin(&mut self, now: Time, what: String) {
-        let (since, next) = match &self.trouble {
-            Some(trouble) if trouble.is_over => (now, trouble.next),
-            Some(trouble) => (trouble.since, trouble.next),
-            None => (now, now),
-        };
-        self.trouble = Some(Trouble { what, since, next, is_over: false });
+        if self.what.replace(what).is_none() {
+            self.since = now;
+        }
     }
 
     /// Notes the end of the problem. Returns how long it lasted, if there was one.
     pub fn end(&mut self, now: Time) -> Option<Duration> {
-        self.trouble.take().map(|trouble| now.since(trouble.since))
+        self.next = Time::ZERO;
+        self.what.take().map(|_| now.since(self.since))
     }
 
     /// Notes the end of a problem that may begin again at once: within 30 s it is not reported more often than that.
     pub fn pause(&mut self) {
-        self.trouble.iter_mut().for_each(|trouble| trouble.is_over = true);
+        self.what = None;
     }
 
     /// The present problem, and since when.
     pub fn trouble(&self) -> Option<(Time, &str)> {
-        self.lasting().map(|trouble| (trouble.since, trouble.what.as_str()))
+        self.what.as_deref().map(|what| (self.since, what))
     }
 
     /// The text to report now, and how long the problem has lasted.
     pub fn poll(&mut self, now: Time) -> Option<(String, Duration)> {
-        let trouble = self.trouble.as_mut().filter(|trouble| !trouble.is_over && now >= trouble.next)?;
-        trouble.next = now + INTERVAL;
-        Some((trouble.what.clone(), now.since(trouble.since)))
+        let what = self.what.clone().filter(|_| now >= self.next)?;
+        self.next = now + INTERVAL;
+        Some((what, now.since(self.since)))
     }
 
     /// When to call [`poll`](Self::poll) next.
     pub fn poll_timeout(&self) -> Option<Time> {
-        self.lasting().map(|trouble| trouble.next)
-    }
-
-    fn lasting(&self) -> Option<&Trouble> {
-        self.trouble.as_ref().filter(|trouble| !trouble.is_over)
+        self.what.as_ref().map(|_| self.next)
     }
 }
 
