@@ -212,7 +212,7 @@ fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str) -> Result<Standby<'a>,
 /// is about to stand down.
 fn not_named(seen: Seen<'_>, from: &Leader, to: &str, meant: usize, why: String) -> Answer {
     let resigns = from.resign.as_ref().map(|request| ("it was asked to stand down", request));
-    let ended = seen.observer().ended().map(|ended| ("the election was ended", &ended.request));
+    let ended = seen.observer().ended().map(|(request, _)| ("the election was ended", request));
     let why_not = match resigns.or(ended) {
         _ if from.shown() != to => Some(why.clone()),
         leaves => leaves.map(|(what, request)| format!("{what} {}", asked_by(request))),

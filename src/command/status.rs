@@ -305,8 +305,8 @@ impl Snapshot<'_> {
                 page.row(label, &if number == 0 && is_left { format!("{text}; its runner is gone") } else { text });
             }
         }
-        if let Some(ended) = observer.ended() {
-            let (age, by) = (span(observer.age(ended.received, at)), asked_by(&ended.request));
+        if let Some((request, received)) = observer.ended() {
+            let (age, by) = (span(observer.age(*received, at)), asked_by(request));
             page.row("ended", &format!("{age} ago {by}; candidates that started before exit"));
         }
         if observer.void_claims() > 0 {

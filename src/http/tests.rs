@@ -10,7 +10,7 @@ use neli_kafka::clock;
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
 use neli_proto::fact::{Account, Fact, Runs, Success};
 use neli_proto::late_beat::LateBeat;
-use neli_proto::leadership::{Ended, HowReleased, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
+use neli_proto::leadership::{HowReleased, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
 use neli_proto::node::{Counts, OtherCandidate, Status};
 use neli_proto::note::{Loss, Note};
 use neli_proto::record::{JobState, Why};
@@ -327,7 +327,7 @@ fn the_status_names_the_operator_who_asked_for_the_end_and_the_reason() {
     assert_eq!((&release["asked_by"], &release["reason"]), (&"ann".into(), &"patching".into()), "{release}");
     assert_eq!(release["at"], "2026-01-31T12:00:00.123Z");
     let mut left = role(Position::Departed, None, TermState::Released);
-    left.status.last_term.ended = Some(Ended { request: ann(), received: receipt(ago(4_000)) });
+    left.status.last_term.ended = Some((ann(), receipt(ago(4_000))));
     let object = json(left);
     let ended = &object["roles"][0]["ended"];
     assert_eq!((&ended["by"], &ended["reason"]), (&"ann".into(), &"patching".into()), "{ended}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use neli_kafka::ElectionId;
 use neli_proto::fact::{Fact, Runs};
-use neli_proto::leadership::{Ended, HowReleased, ReadAt, Release};
+use neli_proto::leadership::{HowReleased, ReadAt, Receipt, Release, Request};
 use neli_proto::observer::{KnownCandidate, Observer, Standby};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
@@ -87,7 +87,7 @@ pub(crate) fn how_released(release: Option<&HowReleased>) -> Value {
 }
 
 /// The last request to end the election.
-pub(crate) fn ended(Ended { request, received, .. }: &Ended, at: ReadAt) -> Value {
+pub(crate) fn ended((request, received): &(Request, Receipt), at: ReadAt) -> Value {
     json!({ "by": request.by, "reason": request.reason, "at": timestamp(received.at_ms(at)) })
 }
 

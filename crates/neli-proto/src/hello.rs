@@ -2,6 +2,7 @@
 //! for all of them. The keys of hellos differ from those of elections, so that the law ignores them.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -170,12 +171,7 @@ const ALL: &str = "all";
 
 /// A question to all candidates of a group: a hello without a writer, which each of them answers with its own.
 pub fn question(by: &str) -> Vec<u8> {
-    #[derive(Serialize)]
-    struct Question<'a> {
-        name: &'a str,
-        asks: &'static str,
-    }
-    to_line(Some(KIND), &Question { name: by, asks: ALL })
+    to_line(Some(KIND), &BTreeMap::from([("asks", ALL), ("name", by)]))
 }
 
 /// Whether this is such a question.
@@ -296,7 +292,7 @@ mod tests {
     #[test]
     fn a_question_is_a_hello_without_a_writer() {
         let line = question("ann@db1");
-        assert_eq!(core::str::from_utf8(&line).unwrap(), r#"{"v":1,"kind":"hello","name":"ann@db1","asks":"all"}"#);
+        assert_eq!(core::str::from_utf8(&line).unwrap(), r#"{"v":1,"kind":"hello","asks":"all","name":"ann@db1"}"#);
         assert!(is_question(&line));
         assert_eq!(Hello::parse(&line), None);
         for other in [

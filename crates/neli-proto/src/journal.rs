@@ -98,13 +98,6 @@ pub struct Undecided {
     released: BTreeSet<Offset>,
 }
 
-/// An answer to the question for the log's end.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-struct EndAnswer {
-    asked: Time,
-    end: Offset,
-}
-
 /// One reading of the journal.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Journal {
@@ -118,7 +111,8 @@ pub struct Journal {
     last_of_election: Option<Offset>,
     view: View,
     earlier_job: EarlierJob,
-    answers: Vec<EndAnswer>,
+    /// The answers to the question for the log's end: when it was asked, and the end.
+    answers: Vec<(Time, Offset)>,
     /// R0: whether the topic deletes only whole segments from its head, so that a missing offset in between is a marker.
     gaps_are_markers: bool,
     /// Whether a gap between two records was taken for missing records.
@@ -165,8 +159,8 @@ impl Journal {
 
     /// Handles the answer to a question asked at `asked`: the log ends before `end`. `now` is when the answer arrived.
     pub fn answered(&mut self, now: Time, asked: Time, end: Offset) {
-        self.answers.retain(|answer| now.since(answer.asked) <= ANSWER_HOLDS);
-        self.answers.push(EndAnswer { asked, end });
+        self.answers.retain(|(asked, _)| now.since(*asked) <= ANSWER_HOLDS);
+        self.answers.push((asked, end));
     }
 
     /// Marks all offsets below `offset` that were not handed over as missing; none of them was a marker (L4).
@@ -253,9 +247,8 @@ impl Journal {
     /// Returns whether some are.
     pub(crate) fn come_to(&mut self, now: Time, offset: Offset) -> bool {
         let window = self.window;
-        let holds = |answer: &&EndAnswer| now.since(answer.asked) <= ANSWER_HOLDS;
-        let markers_from = self.answers.iter().filter(holds);
-        let markers_from = markers_from.map(|answer| answer.end).min().unwrap_or(Offset::MAX);
+        let holding = self.answers.iter().filter(|(asked, _)| now.since(*asked) <= ANSWER_HOLDS);
+        let markers_from = holding.map(|(_, end)| *end).min().unwrap_or(Offset::MAX);
         let missing_to = markers_from.min(offset);
         let is_between = self.last.is_some();
         if !(is_between && self.gaps_are_markers) {

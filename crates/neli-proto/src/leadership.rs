@@ -129,15 +129,6 @@ pub struct Request {
     pub reason: Option<Box<str>>,
 }
 
-/// A request to end the election.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Ended {
-    /// Who made it, and why.
-    pub request: Request,
-    /// When it was read and written.
-    pub received: Receipt,
-}
-
 /// The release of a term.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Release {
@@ -175,8 +166,8 @@ pub struct LastTerm {
     pub leader: Option<Leader>,
     /// Its release, if it was released.
     pub release: Option<Release>,
-    /// The last request to end the election, if no term has begun since.
-    pub ended: Option<Ended>,
+    /// The last request to end the election, and when it was read and written, if no term has begun since.
+    pub ended: Option<(Request, Receipt)>,
 }
 
 impl LastTerm {
@@ -201,7 +192,7 @@ impl LastTerm {
             Body::Request { what, by, reason, .. } => {
                 let request = Request { by: by.clone().or_else(|| record.name.clone()), reason: reason.clone() };
                 match (what, &mut self.leader) {
-                    (What::End, _) => self.ended = Some(Ended { request, received }),
+                    (What::End, _) => self.ended = Some((request, received)),
                     (What::Resign, Some(leader)) => leader.resign = Some(request),
                     (What::Resign, None) => {}
                 }
@@ -227,7 +218,7 @@ impl LastTerm {
 
     /// The request because of which that term was released.
     fn request_behind(&self, term: Offset, why: Option<Why>) -> Option<Request> {
-        let of_end = self.ended.as_ref().filter(|_| why == Some(Why::Ended)).map(|ended| &ended.request);
+        let of_end = self.ended.as_ref().filter(|_| why == Some(Why::Ended)).map(|(request, _)| request);
         let leader = self.leader.as_ref().filter(|leader| leader.term == term && why == Some(Why::Resigned));
         of_end.or(leader.and_then(|leader| leader.resign.as_ref())).cloned()
     }

@@ -13,7 +13,7 @@ use crate::hello::Hello;
 use crate::journal::{EarlierJob, Journal, Verdict, View};
 use crate::late_beat::{DELIVERY, longest_interval};
 use crate::leadership::{
-    Ended, Job, LastTerm, Leader, Leadership, ReadAt, Receipt, Release, TermState, Unknown, shown,
+    Job, LastTerm, Leader, Leadership, ReadAt, Receipt, Release, Request, TermState, Unknown, shown,
 };
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
@@ -316,7 +316,7 @@ impl Observer {
     }
 
     /// The last request to end the election, if no term has begun since.
-    pub const fn ended(&self) -> Option<&Ended> {
+    pub const fn ended(&self) -> Option<&(Request, Receipt)> {
         self.last_term.ended.as_ref()
     }
 

@@ -350,25 +350,13 @@ pub(crate) fn to_line(kind: Option<&'static str>, fields: &impl Serialize) -> Ve
 
 // ---- the Kafka keys of records: which election a record is of ------------------------------------------------------
 
-/// The Kafka key of an election's record, `<group>/<role>`, or of a hello, `<group>/<role>/hello`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct ElectionKey<'a> {
-    /// The group.
-    pub group: &'a str,
-    /// The role's name or number.
-    pub role: &'a str,
-    /// Whether it is that of a hello.
-    pub is_hello: bool,
-}
-
-impl<'a> ElectionKey<'a> {
-    /// The parts of a record's key; `None` if it is no election's.
-    pub(crate) fn parse(key: &'a [u8]) -> Option<Self> {
-        let key = core::str::from_utf8(key).ok()?;
-        let (label, is_hello) = key.strip_suffix("/hello").map_or((key, false), |label| (label, true));
-        let (group, role) = label.rsplit_once('/')?;
-        (!group.is_empty() && !role.is_empty()).then_some(Self { group, role, is_hello })
-    }
+/// The group, the role's name or number, and whether it is a hello, of a record with this key: `<group>/<role>` or `<group>/<role>/hello`. `None` if
+/// it is no election's.
+pub(crate) fn election_of(key: &[u8]) -> Option<(&str, &str, bool)> {
+    let key = core::str::from_utf8(key).ok()?;
+    let (label, is_hello) = key.strip_suffix("/hello").map_or((key, false), |label| (label, true));
+    let (group, role) = label.rsplit_once('/')?;
+    (!group.is_empty() && !role.is_empty()).then_some((group, role, is_hello))
 }
 
 /// The label of the role, and whether it is the key of a hello, if the key is one of this group. Garbage may have any bytes as a label.

@@ -7,13 +7,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AnswersDatedByArrival",
         breaks: "L4: the time of an answer about the log's end is that of its arrival, not that of the query",
-        edits: &[edit("self.answers.push(‹EndAnswer { asked, end }›)", "EndAnswer { asked: now, end }")],
+        edits: &[edit("self.answers.push((‹asked›, end))", "now")],
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {
         name: "AnswersHoldForEver",
         breaks: "L4: an answer distinguishes markers from missing records for ever, not for 60 s",
-        edits: &[edit("|answer: &&EndAnswer| ‹now.since(answer.asked) <= ANSWER_HOLDS›", "true")],
+        edits: &[edit("iter().filter(|(asked, _)| ‹now.since(*asked) <= ANSWER_HOLDS›)", "asked >= &Time::ZERO")],
         noticed_by: &[Model("a_deleted_claim"), Law],
     },
     Mutant {

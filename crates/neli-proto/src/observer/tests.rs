@@ -261,13 +261,13 @@ fn a_release_at_an_operators_request_names_the_operator_and_the_reason() {
         read(&mut observer, 2, 20, &release("m", 0, why, "0"));
         let Leadership::Released { release, .. } = observer.leadership(later(20)) else { panic!("released") };
         assert_eq!(release.how.request.as_ref(), is_expected.then_some(&ann), "{why}");
-        assert_eq!(observer.ended().map(|ended| &ended.request), (what == "end").then_some(&ann));
+        assert_eq!(observer.ended().map(|(request, _)| request), (what == "end").then_some(&ann));
         read(&mut observer, 3, 30, &claim("n", 2));
         assert_eq!(observer.ended(), None, "a candidate that started later leads");
     }
     let mut nobody = observer();
     read(&mut nobody, 0, 0, &request("end", "null"));
-    assert_eq!(nobody.ended().map(|ended| &ended.request), Some(&ann), "the standbys exit");
+    assert_eq!(nobody.ended().map(|(request, _)| request), Some(&ann), "the standbys exit");
 }
 
 #[test]

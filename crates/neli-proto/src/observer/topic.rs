@@ -14,7 +14,7 @@ use crate::journal::{Journal, Verdict};
 use crate::leadership::ReadAt;
 use crate::listener::{HistoryCut, LogBounds};
 use crate::mapping::Mapping;
-use crate::record::{ElectionKey, LogRecord, Offset};
+use crate::record::{LogRecord, Offset, election_of};
 use crate::time::Time;
 
 /// So many of the last terms of each election are kept.
@@ -199,7 +199,7 @@ impl Topic {
             return None;
         }
         let is_behind_missing = journal.come_to(at.now, *offset);
-        let key = key.as_deref().and_then(ElectionKey::parse);
+        let key = key.as_deref().and_then(election_of);
         // The offsets in between were other elections' records, or no records, if none are missing.
         let read_up_to = if is_behind_missing { next } else { *offset };
         let judged = key.and_then(|key| self.read_keyed(at, (partition, read_up_to), key, record));
@@ -223,7 +223,7 @@ impl Topic {
         &mut self,
         at: ReadAt,
         (partition, next): (i32, Offset),
-        ElectionKey { group, role, is_hello }: ElectionKey<'_>,
+        (group, role, is_hello): (&str, &str, bool),
         record: &LogRecord,
     ) -> Option<(Place, (Verdict, Vec<Change>))> {
         if self.group.as_deref().is_some_and(|only| only != group) {

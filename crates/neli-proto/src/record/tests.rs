@@ -176,8 +176,8 @@ fn a_state_of_the_job_has_the_name_that_beats_contain() {
 #[test]
 fn a_key_names_its_election() {
     let elections = ["a/0", "a/b/ingest", "a/0/hello", "a/hello", "a/hello/hello", "a", "/0", "a/", "", "/hello"]
-        .map(|key| ElectionKey::parse(key.as_bytes()));
-    let key = |group, role, is_hello| Some(ElectionKey { group, role, is_hello });
+        .map(|key| election_of(key.as_bytes()));
+    let key = |group, role, is_hello| Some((group, role, is_hello));
     // No role is called hello.
     let expected =
         [key("a", "0", false), key("a/b", "ingest", false), key("a", "0", true), None, key("a", "hello", true)];
