@@ -224,8 +224,7 @@ pub fn many_roles(
     are_spread: bool,
 ) -> Option<ManyRoles> {
     let hello = Hello { roles: Some(elections.typed().into()), max_roles, ..hello };
-    let settings = many_roles::Settings { hello, roles: elections.roles.len(), elector, are_spread };
-    elections.are_many().then(|| ManyRoles::new(settings))
+    elections.are_many().then(|| ManyRoles::new(hello, elections.roles.len(), elector, are_spread))
 }
 
 impl<R: HasNode> Nodes<R> {

@@ -16,7 +16,6 @@ use crate::time::Time;
 use crate::timings::Patience;
 
 pub use crate::action::RolesAction as Action;
-pub use crate::spread::Settings;
 
 /// The spread and the introduction of a process with many roles.
 #[derive(Clone, Debug)]
@@ -32,10 +31,10 @@ pub struct ManyRoles {
 }
 
 impl ManyRoles {
-    /// The state of a process that has read nothing yet.
-    pub fn new(settings: Settings) -> Self {
-        let spread = Spread::new(&settings);
-        let Settings { hello, elector, .. } = settings;
+    /// The state of a process that has read nothing yet. `hello` has what is fixed of the process's own: its identity, its roles as typed, of which there
+    /// are `roles`, and how many it leads at most; `are_spread`: whether roles are handed over (`--spread`).
+    pub fn new(hello: Hello, roles: usize, elector: Elector, are_spread: bool) -> Self {
+        let spread = Spread::new(&hello, roles, are_spread);
         let introduction = Introduction::new(hello);
         Self { introduction, spread, elector, uses_group: true, last_hello: None, spread_due: None }
     }

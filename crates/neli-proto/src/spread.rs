@@ -19,7 +19,7 @@ use crate::precedence::{Assignment, HELLO_HOLDS, HELLO_INTERVAL};
 use crate::record::{MemberId, Why};
 use crate::role_set::RoleSet;
 use crate::time::Time;
-use crate::timings::{Elector, TAKEN_WITHIN};
+use crate::timings::TAKEN_WITHIN;
 use hand_over::Role;
 use members::{Member, Members};
 
@@ -42,19 +42,6 @@ const LATE_HELLO: Duration = Duration::from_secs(5);
 
 /// A role that has had no leader for this long no longer counts in the shares, and no candidate waits for another one to claim it.
 const VACANCY_COUNTS: Duration = TAKEN_WITHIN;
-
-/// The common settings of a process's elections.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The fixed part of the process's hello: its identity, its roles as typed, and how many it leads at most.
-    pub hello: Hello,
-    /// The number of roles. Roles are numbered from 0.
-    pub roles: usize,
-    /// Which candidate claims a vacancy first.
-    pub elector: Elector,
-    /// `--spread`: whether roles are handed over.
-    pub are_spread: bool,
-}
 
 /// The holder of a role, according to its journal and to this process's candidate.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
@@ -115,14 +102,14 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// A `Spread` without other candidates.
-    pub fn new(settings: &Settings) -> Self {
-        let Settings { hello, roles, are_spread, .. } = settings;
-        let (member, is_on) = (hello.member.clone(), *are_spread);
+    /// A `Spread` of so many roles, numbered from 0, without other candidates. `hello`: what is fixed of the process's own; `is_on`: whether roles are
+    /// handed over (`--spread`).
+    pub fn new(hello: &Hello, roles: usize, is_on: bool) -> Self {
+        let member = hello.member.clone();
         let mut members = Members::default();
         let own = members.known(&member);
         (own.max_roles, own.priority) = (hello.max_roles, hello.priority);
-        let roles = alloc::vec![Role::default(); *roles];
+        let roles = alloc::vec![Role::default(); roles];
         Self { member, is_on, roles, members, ..Self::default() }
     }
 

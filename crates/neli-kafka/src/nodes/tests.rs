@@ -212,8 +212,7 @@ async fn a_process_that_is_refused_for_its_mapping_waits_for_its_claims() {
         ..Hello::parse(br#"{"v":1,"kind":"hello","member":"","roles":"2"}"#).unwrap()
     };
     let (hello_of_me, roles) = (hello("me", 2), 2);
-    let settings = many_roles::Settings { hello: hello_of_me.clone(), roles, elector: Elector::Log, are_spread: true };
-    let many = nodes.many.insert(ManyRoles::new(settings));
+    let many = nodes.many.insert(ManyRoles::new(hello_of_me.clone(), roles, Elector::Log, true));
     many.topic_judged(now, 0);
     many.listens(now, 0, 10, 2);
     while many.poll_action().is_some() {}

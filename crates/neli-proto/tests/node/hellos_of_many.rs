@@ -2,7 +2,7 @@
 
 use neli_proto::hello::{Hello, question};
 use neli_proto::kafka::Request;
-use neli_proto::many_roles::{Action, ManyRoles, Settings};
+use neli_proto::many_roles::{Action, ManyRoles};
 use neli_proto::node::{Action as NodeAction, Event, Node};
 use neli_proto::precedence::{Assignment, HELLO_AFTER_LEAD};
 use neli_proto::random::Random;
@@ -227,7 +227,7 @@ fn a_hello_that_is_read_again_does_not_count() {
 #[test]
 fn the_hello_contains_the_priority_and_the_nodes_get_that_of_others() {
     let own = Hello { priority: 10, ..hello("me", "4", None) };
-    let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: Elector::Log, are_spread: false });
+    let mut many = ManyRoles::new(own, 4, Elector::Log, false);
     let now = Time::from_nanos(1_000_000_000_000);
     many.topic_judged(now, 0);
     many.listens(now, 0, 10, 4);
@@ -243,7 +243,7 @@ fn the_hello_contains_the_priority_and_the_nodes_get_that_of_others() {
 fn vacant_roles_are_claimed_at_once_by_the_process_of_the_highest_priority_alone() {
     for (priority, extra) in [(5, Some(PATIENCE)), (20, Some(Duration::ZERO))] {
         let own = Hello { priority, ..hello("me", "4", None) };
-        let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: Elector::Log, are_spread: false });
+        let mut many = ManyRoles::new(own, 4, Elector::Log, false);
         let now = Time::from_nanos(1_000_000_000_000);
         many.topic_judged(now, 0);
         many.listens(now, 0, 10, 4);

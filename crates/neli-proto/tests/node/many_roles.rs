@@ -2,7 +2,7 @@
 
 use neli_proto::guard::Target;
 use neli_proto::hello::Hello;
-use neli_proto::many_roles::{Action, ManyRoles, Settings};
+use neli_proto::many_roles::{Action, ManyRoles};
 use neli_proto::node::{Action as NodeAction, Event};
 use neli_proto::precedence::Assignment;
 use neli_proto::spread::Holding;
@@ -26,7 +26,7 @@ pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Hello
 }
 
 fn many(elector: Elector) -> ManyRoles {
-    ManyRoles::new(Settings { hello: hello("me", "4", None), roles: 4, elector, are_spread: true })
+    ManyRoles::new(hello("me", "4", None), 4, elector, true)
 }
 
 /// The actions until there are no more.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use neli_proto::guard::Order;
 use neli_proto::hello::Hello;
-use neli_proto::many_roles::{Action, ManyRoles, Settings};
+use neli_proto::many_roles::{Action, ManyRoles};
 use neli_proto::node::{self, Event, Node};
 use neli_proto::precedence::{Assignment, HELLO_AFTER_LEAD};
 use neli_proto::random::Random;
@@ -105,12 +105,6 @@ fn a_process_of_a_longer_list_is_handed_no_role_for_those_that_only_it_has() {
 /// On one partition, lists of the same names in another order agree on each role's partition. So a number in such a hello is another role's.
 #[test]
 fn the_roles_that_another_process_has_left_or_does_not_have_are_found_by_their_names() {
-    let settings = |typed: &str, roles| Settings {
-        hello: hello("me", typed, None),
-        roles,
-        elector: Elector::Log,
-        are_spread: true,
-    };
     for (own, roles, others, left, expected) in [
         ("a,b,c", 3, "a,b,c,d", "0,3", vec![0]),
         ("a,b,c", 3, "c,b,a", "0", vec![2]),
@@ -120,7 +114,7 @@ fn the_roles_that_another_process_has_left_or_does_not_have_are_found_by_their_n
         ("2", 2, "3", "2", vec![]),
         ("3", 3, "5", "1,4", vec![1]),
     ] {
-        let (mut many, now) = (ManyRoles::new(settings(own, roles)), Time::from_nanos(1));
+        let (mut many, now) = (ManyRoles::new(hello("me", own, None), roles, Elector::Log, true), Time::from_nanos(1));
         many.topic_judged(now, 0);
         many.listens(now, 0, 10, 1);
         drop(wanted(&mut many));

@@ -7,7 +7,7 @@ use neli_proto::record::MemberId;
 use neli_proto::spread::{Action, Holding, PATIENCE, Spread};
 use neli_proto::time::Time;
 
-use crate::rules::{START, actions, handed_over, held_by, next_action, settings};
+use crate::rules::{START, actions, handed_over, held_by, next_action, with_roles};
 
 /// Lets the process lead all roles.
 fn leads(spread: &mut Spread, now: Time, roles: usize) {
@@ -42,7 +42,7 @@ fn next_handed_over(spread: &mut Spread, from: Time, others: &[&str]) -> (u64, u
 
 #[test]
 fn each_failure_in_a_row_doubles_the_exclusion() {
-    let mut spread = Spread::new(&settings(6));
+    let mut spread = with_roles(6);
     leads(&mut spread, START, 6);
     fails(&mut spread, START);
     let to = || MemberId::from("m2");
@@ -64,7 +64,7 @@ fn each_failure_in_a_row_doubles_the_exclusion() {
 /// A process whose job fails takes each role that it is given. That it took one shows nothing about the job.
 #[test]
 fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
-    let mut spread = Spread::new(&settings(6));
+    let mut spread = with_roles(6);
     leads(&mut spread, START, 6);
     let mut now = START;
     for seconds in [60, 120, 240] {
@@ -90,7 +90,7 @@ fn each_unhealthy_job_in_a_row_doubles_the_exclusion() {
 fn a_process_that_could_not_run_several_roles_at_once_gets_nothing_for_a_minute() {
     for why in ["guard-died", "restart-limit", "unhealthy"] {
         for failed in [1, 5] {
-            let mut spread = Spread::new(&settings(6));
+            let mut spread = with_roles(6);
             leads(&mut spread, START, 6);
             (0..failed).for_each(|role| spread.released(START, role, &"m2".into(), why));
             assert_eq!(next_handed_over(&mut spread, START, &["m2"]), (60, 5, "m2".into()), "{failed} {why}");
@@ -100,7 +100,7 @@ fn a_process_that_could_not_run_several_roles_at_once_gets_nothing_for_a_minute(
 
 #[test]
 fn a_role_that_is_not_taken_for_ten_seconds_is_not_waited_for() {
-    let mut spread = Spread::new(&settings(6));
+    let mut spread = with_roles(6);
     leads(&mut spread, START, 6);
     assert_eq!(next_handed_over(&mut spread, START, &["m2", "m3"]), (1, 5, "m2".into()));
     let now = START + Duration::from_secs(1);
@@ -112,7 +112,7 @@ fn a_role_that_is_not_taken_for_ten_seconds_is_not_waited_for() {
 
 #[test]
 fn an_exclusion_lasts_at_most_an_hour() {
-    let mut spread = Spread::new(&settings(4));
+    let mut spread = with_roles(4);
     leads(&mut spread, START, 4);
     let mut now = START;
     for seconds in [60, 120, 240, 480, 960, 1_920] {
@@ -125,7 +125,7 @@ fn an_exclusion_lasts_at_most_an_hour() {
 
 #[test]
 fn a_candidate_that_has_left_is_forgotten_with_its_failures() {
-    let mut spread = Spread::new(&settings(4));
+    let mut spread = with_roles(4);
     spread.hello_received(START, &"m2".into(), None);
     fails(&mut spread, START);
     assert_eq!(handed_over(&mut spread, START, Duration::from_secs(100)), []);
@@ -138,7 +138,7 @@ fn a_candidate_that_has_left_is_forgotten_with_its_failures() {
 /// Some of its hellos may have been lost.
 #[test]
 fn a_returning_candidate_keeps_its_exclusion() {
-    let mut spread = Spread::new(&settings(4));
+    let mut spread = with_roles(4);
     spread.hello_received(START, &"m2".into(), None);
     fails(&mut spread, START);
     let again = START + Duration::from_secs(60);
@@ -152,7 +152,7 @@ fn a_returning_candidate_keeps_its_exclusion() {
 /// The candidate holds no role, so every process that holds more than the minimum waits longer.
 #[test]
 fn a_candidate_without_recent_hellos_is_not_waited_for() {
-    let mut spread = Spread::new(&settings(6));
+    let mut spread = with_roles(6);
     fails(&mut spread, START - Duration::from_secs(60));
     for other in ["m2", "m3", "m4"] {
         spread.hello_received(START, &other.into(), None);

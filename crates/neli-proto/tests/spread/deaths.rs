@@ -7,11 +7,11 @@ use neli_proto::hello::Hello;
 use neli_proto::many_roles::ManyRoles;
 use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::record::MemberId;
-use neli_proto::spread::{Action, Holding, Settings, Spread};
+use neli_proto::spread::{Action, Holding, Spread};
 use neli_proto::time::Time;
 use neli_proto::timings::Elector;
 
-use crate::rules::{START, actions, handed_over, held_by, leads_all, settings};
+use crate::rules::{START, actions, handed_over, held_by, leads_all, with_roles};
 use crate::world::{GROUP, GROUP_WITHOUT_PATIENCE, LOG, SHORT_DELAYS, World};
 use crate::{MINUTE, is_fair, pick, there};
 
@@ -106,7 +106,7 @@ fn ask(seconds: u64, member: &str) -> (Duration, MemberId) {
 /// One that does not answer is asked twice. After four seconds its share is for others, and when it is heard again it gets it.
 #[test]
 fn one_that_does_not_answer_gets_nothing_until_it_is_heard() {
-    let mut spread = leads_all(&settings(4));
+    let mut spread = leads_all(4);
     let later = START + Duration::from_secs(20);
     assert_eq!(unanswered(&mut spread, START, later), [ask(1, "m2"), ask(3, "m2")]);
     spread.hello_received(later, &"m3".into(), None);
@@ -123,7 +123,7 @@ fn one_that_does_not_answer_gets_nothing_until_it_is_heard() {
 /// A question of another process is as good as an own one.
 #[test]
 fn one_that_was_asked_by_another_is_not_asked_again() {
-    let mut spread = leads_all(&settings(4));
+    let mut spread = leads_all(4);
     let second = Duration::from_secs(1);
     spread.asked(START + second, &"m2".into());
     assert_eq!(unanswered(&mut spread, START + second, START + second * 10), [ask(2, "m2")]);
@@ -132,7 +132,7 @@ fn one_that_was_asked_by_another_is_not_asked_again() {
 /// It has beaten since it was chosen. A record from before that proves nothing.
 #[test]
 fn a_record_of_a_leader_is_as_good_as_an_answer() {
-    let mut spread = leads_all(&settings(4));
+    let mut spread = leads_all(4);
     let chosen = START + Duration::from_secs(1);
     spread.heard(START + Duration::from_millis(999), &"m2".into());
     assert_eq!(unanswered(&mut spread, START, chosen).len(), 1);
@@ -144,7 +144,7 @@ fn a_record_of_a_leader_is_as_good_as_an_answer() {
 #[test]
 fn an_old_hello_brings_no_candidate_back() {
     for why in ["supervisor-died", "suspended", "silence"] {
-        let mut spread = Spread::new(&settings(4));
+        let mut spread = with_roles(4);
         spread.observe(START, 0, held_by("m2"));
         if why != "silence" {
             spread.released(START, 0, &"m2".into(), why);
@@ -159,7 +159,7 @@ fn an_old_hello_brings_no_candidate_back() {
 /// Processes of one name that live for some seconds. From the third on each gets nothing until it has stood for a minute.
 #[test]
 fn one_that_dies_shortly_after_its_start_again_and_again_must_stand_for_a_minute_first() {
-    let mut spread = leads_all(&settings(4));
+    let mut spread = leads_all(4);
     drop(handed_over(&mut spread, START, Duration::ZERO));
     spread.member_left(START, &"m2".into());
     let mut now = START;
@@ -222,7 +222,7 @@ fn one_that_has_another_process_id_after_each_death_must_stand_for_a_minute_too(
     for (names, waits) in [(["web:41", "web:42", "web:43"], 60), (["a", "b", "c"], 1), (["web:1", "web:2", "web:3"], 1)]
     {
         let own = Hello { partitions: None, joined: None, ..hello("me", "me:7", 7) };
-        let mut many = ManyRoles::new(Settings { hello: own, roles: 4, elector: LOG, are_spread: true });
+        let mut many = ManyRoles::new(own, 4, LOG, true);
         many.topic_judged(START, 0);
         many.listens(START, 0, 10, 4);
         drop(many.poll_action());

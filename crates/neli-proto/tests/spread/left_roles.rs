@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use neli_proto::role_set::RoleSet;
-use neli_proto::spread::{Action, Holding, PATIENCE, Settings, Spread};
+use neli_proto::spread::{Action, Holding, PATIENCE, Spread};
 
-use crate::rules::{START, actions, handed_over, held_by, leads_all, settings};
+use crate::rules::{START, actions, handed_over, held_by, leads_all, with_roles};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A process that leads all of its roles, and another that has left these.
-fn leads_all_beside(settings: &Settings, left: &str) -> Spread {
-    let roles = settings.roles;
-    let mut spread = Spread::new(settings);
+fn leads_all_beside(roles: usize, left: &str) -> Spread {
+    let mut spread = with_roles(roles);
     (0..roles).for_each(|role| spread.observe(START, role, Holding::Leading));
     spread.hello_received(START, &"m2".into(), None);
     spread.roles_left(START, &"m2".into(), &RoleSet::parse(left));
@@ -22,7 +21,7 @@ fn leads_all_beside(settings: &Settings, left: &str) -> Spread {
 #[test]
 fn a_candidate_is_handed_only_roles_for_which_it_stands() {
     for (left, role) in [("", Some(3)), ("3", Some(2)), ("1-3", Some(0)), ("0-3", None)] {
-        let mut spread = leads_all_beside(&settings(4), left);
+        let mut spread = leads_all_beside(4, left);
         let expected: Vec<_> = role.map(|role| (role, "m2".into())).into_iter().collect();
         assert_eq!(handed_over(&mut spread, START, MINUTE), expected, "{left:?}");
     }
@@ -32,7 +31,7 @@ fn a_candidate_is_handed_only_roles_for_which_it_stands() {
 fn a_vacant_role_is_left_to_no_candidate_that_does_not_stand_for_it() {
     // By its number alone, role 1 would be the other's.
     for (left, extra) in [("0", PATIENCE), ("1", Duration::ZERO)] {
-        let mut spread = Spread::new(&settings(2));
+        let mut spread = with_roles(2);
         spread.hello_received(START, &"m2".into(), None);
         spread.roles_left(START, &"m2".into(), &RoleSet::parse(left));
         (0..2).for_each(|role| spread.observe(START, role, Holding::Vacant { successor: None }));
@@ -43,8 +42,8 @@ fn a_vacant_role_is_left_to_no_candidate_that_does_not_stand_for_it() {
 
 /// The other candidate led these of four roles until its jobs ended with `--restart no`. A third one led them after it and has gone, and
 /// this process leads all of them again.
-fn after_ends_elsewhere(settings: &Settings, ended: &[usize], why: &str) -> Spread {
-    let mut spread = leads_all(settings);
+fn after_ends_elsewhere(roles: usize, ended: &[usize], why: &str) -> Spread {
+    let mut spread = leads_all(roles);
     for role in ended {
         spread.observe(START, *role, held_by("m2"));
         spread.observe(START, *role, Holding::Vacant { successor: None });
@@ -65,16 +64,16 @@ fn a_role_is_not_handed_to_a_candidate_that_has_left_it() {
     for (why, barred) in
         [("exited", Duration::ZERO), ("left", Duration::ZERO), ("skipped", Duration::ZERO), ("restart-limit", barred)]
     {
-        let mut spread = after_ends_elsewhere(&settings(4), &[2, 3], why);
+        let mut spread = after_ends_elsewhere(4, &[2, 3], why);
         assert_eq!(handed_over(&mut spread, START, barred), [], "{why}");
         spread.hello_received(START + barred, &"m2".into(), None);
         let handed = handed_over(&mut spread, START + barred, MINUTE);
         assert_eq!(handed, [(1, "m2".into())], "{why}: the last of those for which it stands");
     }
-    let mut spread = after_ends_elsewhere(&settings(4), &[0, 1, 2, 3], "exited");
+    let mut spread = after_ends_elsewhere(4, &[0, 1, 2, 3], "exited");
     assert_eq!(handed_over(&mut spread, START, MINUTE), [], "it stands for none");
     // Three of four: a fair share is what it stands for.
-    let mut spread = after_ends_elsewhere(&settings(4), &[0, 1, 3], "exited");
+    let mut spread = after_ends_elsewhere(4, &[0, 1, 3], "exited");
     assert_eq!(handed_over(&mut spread, START, MINUTE), [(2, "m2".into())]);
     spread.observe(START + MINUTE, 2, Holding::Vacant { successor: Some("m2".into()) });
     spread.observe(START + MINUTE, 2, held_by("m2"));
@@ -84,7 +83,7 @@ fn a_role_is_not_handed_to_a_candidate_that_has_left_it() {
 /// `end --role` ends the election of one role. The process that led it stands for the others.
 #[test]
 fn a_process_whose_one_role_was_ended_is_given_others() {
-    let mut spread = after_ends_elsewhere(&settings(4), &[3], "ended");
+    let mut spread = after_ends_elsewhere(4, &[3], "ended");
     assert_eq!(handed_over(&mut spread, START, MINUTE), [(2, "m2".into())]);
 }
 
@@ -92,7 +91,7 @@ fn a_process_whose_one_role_was_ended_is_given_others() {
 #[test]
 fn a_role_is_handed_to_the_next_where_the_first_has_left_it() {
     for left in [&[0, 1, 2, 3][..], &[0, 1, 2]] {
-        let mut spread = after_ends_elsewhere(&settings(4), left, "exited");
+        let mut spread = after_ends_elsewhere(4, left, "exited");
         if left.len() == 3 {
             spread.observe(START, 3, held_by("m4"));
         }
@@ -107,7 +106,7 @@ fn a_role_is_handed_to_the_next_where_the_first_has_left_it() {
 #[test]
 fn a_candidate_that_has_left_a_role_is_not_its_successor() {
     for (has_left, is_named) in [(true, false), (true, true), (false, false)] {
-        let mut spread = Spread::new(&settings(2));
+        let mut spread = with_roles(2);
         spread.hello_received(START, &"m2".into(), None);
         spread.observe(START, 0, Holding::Leading);
         if has_left {
@@ -126,7 +125,7 @@ fn a_candidate_that_has_left_a_role_is_not_its_successor() {
 #[test]
 fn roles_that_this_process_has_left_count_as_the_others() {
     let handed = |led: std::ops::Range<usize>, has_left_too: bool| {
-        let mut spread = Spread::new(&settings(6));
+        let mut spread = with_roles(6);
         spread.hello_received(START, &"m2".into(), None);
         for role in 0..2 {
             if has_left_too {

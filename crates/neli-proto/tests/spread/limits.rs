@@ -6,13 +6,13 @@ use neli_proto::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::spread::{Holding, Spread};
 use neli_proto::timings::Elector;
 
-use crate::rules::{START, handed_over, held_by, settings};
+use crate::rules::{START, handed_over, held_by, with_roles};
 use crate::world::{GROUP, GROUP_WITHOUT_PATIENCE, LOG, SHORT_DELAYS, World};
 use crate::{MINUTE, SILENCE, pick, there};
 
 /// A process that leads three roles of four, beside a leader of one.
 fn leads_three_of_four() -> Spread {
-    let mut spread = Spread::new(&settings(4));
+    let mut spread = with_roles(4);
     (0..3).for_each(|role| spread.observe(START, role, Holding::Leading));
     spread.observe(START, 3, held_by("m2"));
     spread

@@ -5,7 +5,7 @@ use std::time::Duration;
 use neli_proto::hello::Hello;
 use neli_proto::precedence::{Assignment, RANDOM_DELAY};
 use neli_proto::record::MemberId;
-use neli_proto::spread::{Holding, PATIENCE, Settings, Spread};
+use neli_proto::spread::{Holding, PATIENCE, Spread};
 use neli_proto::time::Time;
 use neli_proto::timings::{Elector, Patience};
 
@@ -65,7 +65,6 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn new(member: MemberId, roles: usize, elector: Elector, max_roles: Option<u32>) -> Self {
         let hello = Hello { max_roles, ..Hello::new(member.clone(), None) };
-        let settings = Settings { hello, roles, elector, are_spread: true };
         let state = RoleState {
             read: 0,
             leader: None,
@@ -79,7 +78,7 @@ impl Process {
             cools_off: None,
         };
         Self {
-            spread: Spread::new(&settings),
+            spread: Spread::new(&hello, roles, true),
             role_states: vec![state; roles],
             member,
             name: None,

@@ -5,20 +5,19 @@ use std::time::Duration;
 use neli_proto::hello::Hello;
 use neli_proto::precedence::{Assignment, HELLO_HOLDS, HELLO_INTERVAL};
 use neli_proto::record::MemberId;
-use neli_proto::spread::{Action, Holding, PATIENCE, Settings, Spread};
+use neli_proto::spread::{Action, Holding, PATIENCE, Spread};
 use neli_proto::time::Time;
-use neli_proto::timings::Elector;
 
 pub(crate) const START: Time = Time::from_nanos(1_000_000_000_000);
 
-pub(crate) fn settings(roles: usize) -> Settings {
-    Settings { hello: Hello::new("m1".into(), None), roles, elector: Elector::Log, are_spread: true }
+/// A process with so many roles.
+pub(crate) fn with_roles(roles: usize) -> Spread {
+    Spread::new(&Hello::new("m1".into(), None), roles, true)
 }
 
-/// The same for a process that leads this many roles at most.
-fn limited(most: u32, roles: usize) -> Settings {
-    let settings = settings(roles);
-    Settings { hello: Hello { max_roles: Some(most), ..settings.hello }, ..settings }
+/// The same if it leads this many of them at most.
+fn limited(most: u32, roles: usize) -> Spread {
+    Spread::new(&Hello { max_roles: Some(most), ..Hello::new("m1".into(), None) }, roles, true)
 }
 
 pub(crate) fn actions(spread: &mut Spread) -> Vec<Action> {
@@ -59,9 +58,11 @@ pub(crate) fn handed_over(spread: &mut Spread, from: Time, span: Duration) -> Ve
 }
 
 /// A process that leads all roles, while another process holds none.
-pub(crate) fn leads_all(settings: &Settings) -> Spread {
-    let roles = settings.roles;
-    let mut spread = Spread::new(settings);
+pub(crate) fn leads_all(roles: usize) -> Spread {
+    leads_all_of(with_roles(roles), roles)
+}
+
+fn leads_all_of(mut spread: Spread, roles: usize) -> Spread {
     for role in 0..roles {
         spread.observe(START, role, Holding::Leading);
     }
@@ -71,7 +72,7 @@ pub(crate) fn leads_all(settings: &Settings) -> Spread {
 
 #[test]
 fn every_role_has_a_delay_before_it_is_claimed() {
-    let mut spread = Spread::new(&settings(2));
+    let mut spread = with_roles(2);
     let at_once = |role| Action::Delay { role, extra: Some(PATIENCE) };
     assert_eq!(actions(&mut spread), [at_once(0), at_once(1)], "nothing is known yet");
     spread.observe(START, 0, Holding::Vacant { successor: None });
@@ -83,7 +84,7 @@ fn every_role_has_a_delay_before_it_is_claimed() {
 #[test]
 fn the_named_successor_claims_first() {
     for (successor, extra) in [("m1", Duration::ZERO), ("m3", PATIENCE)] {
-        let mut spread = Spread::new(&settings(1));
+        let mut spread = with_roles(1);
         for other in ["m2", "m3"] {
             spread.hello_received(START, &other.into(), None);
         }
@@ -98,7 +99,7 @@ fn the_named_successor_claims_first() {
 
 #[test]
 fn a_holder_of_more_roles_waits_longer() {
-    let mut spread = Spread::new(&settings(8));
+    let mut spread = with_roles(8);
     for role in 0..4 {
         spread.observe(START, role, Holding::Leading);
     }
@@ -114,7 +115,7 @@ fn a_holder_of_more_roles_waits_longer() {
 
 #[test]
 fn one_role_at_a_time_is_handed_over() {
-    let mut spread = leads_all(&settings(4));
+    let mut spread = leads_all(4);
     assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), [(3, "m2".into())]);
     let later = START + Duration::from_secs(60);
     spread.observe(later, 3, Holding::Leading);
@@ -133,7 +134,7 @@ fn one_role_at_a_time_is_handed_over() {
 /// A claim in flight may come to nothing, as where two processes claim two vacant roles at once: then each leads one, and nobody has too many.
 #[test]
 fn nothing_is_handed_over_for_a_claim_that_is_in_flight() {
-    let mut spread = Spread::new(&settings(2));
+    let mut spread = with_roles(2);
     spread.hello_received(START, &"m2".into(), None);
     let later = START + 10 * PATIENCE;
     spread.observe(later, 0, Holding::Leading);
@@ -149,14 +150,14 @@ fn nothing_is_handed_over_for_a_claim_that_is_in_flight() {
 
 #[test]
 fn nothing_is_handed_over_where_that_is_off() {
-    let mut spread = leads_all(&Settings { are_spread: false, ..settings(4) });
+    let mut spread = leads_all_of(Spread::new(&Hello::new("m1".into(), None), 4, false), 4);
     assert_eq!(handed_over(&mut spread, START, Duration::from_secs(60)), []);
 }
 
 #[test]
 fn nothing_is_handed_to_a_leaving_or_failed_candidate() {
     for why in ["stopped", "suspended", "supervisor-died", "unhealthy", "restart-limit"] {
-        let mut spread = leads_all(&settings(4));
+        let mut spread = leads_all(4);
         spread.released(START, 0, &"m2".into(), why);
         assert_eq!(handed_over(&mut spread, START, Duration::from_secs(50)), [], "{why}");
     }
@@ -165,7 +166,7 @@ fn nothing_is_handed_to_a_leaving_or_failed_candidate() {
 /// Two delays that a process gets must not both expire at once: after one claim it may have no room for the other role.
 #[test]
 fn no_more_roles_are_claimed_than_there_is_room_for() {
-    let mut spread = Spread::new(&limited(1, 2));
+    let mut spread = limited(1, 2);
     assert_eq!(actions(&mut spread).len(), 2);
     for role in 0..2 {
         spread.observe(START, role, Holding::Vacant { successor: None });
@@ -173,7 +174,7 @@ fn no_more_roles_are_claimed_than_there_is_room_for() {
     assert_eq!(spread.poll_action(), Some(Action::Delay { role: 0, extra: Some(Duration::ZERO) }));
     spread.observe(START, 0, Holding::Claiming);
     assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }]);
-    let mut spread = Spread::new(&limited(1, 2));
+    let mut spread = limited(1, 2);
     assert_eq!(spread.poll_action(), Some(Action::Delay { role: 0, extra: Some(PATIENCE) }));
     spread.observe(START, 0, Holding::Claiming);
     assert_eq!(actions(&mut spread), [Action::Delay { role: 1, extra: None }], "what was to be told is told no more");
@@ -186,7 +187,7 @@ fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
     assert!(holds < HELLO_HOLDS);
     let just_before = holds.saturating_sub(Duration::from_millis(1));
     for (after, handed) in [(just_before, vec![(3, "m2".into())]), (holds, vec![])] {
-        let mut spread = Spread::new(&settings(4));
+        let mut spread = with_roles(4);
         spread.received_earlier(START, &"m2".into(), None);
         drop(actions(&mut spread));
         (0..4).for_each(|role| spread.observe(START + after, role, Holding::Leading));
@@ -196,7 +197,7 @@ fn a_hello_from_before_the_reading_holds_until_the_next_one_is_overdue() {
 
 #[test]
 fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
-    let mut spread = Spread::new(&settings(6));
+    let mut spread = with_roles(6);
     spread.hello_received(START, &"m2".into(), None);
     spread.observe(START, 0, held_by("m2"));
     (1..3).for_each(|role| spread.observe(START, role, Holding::Vacant { successor: None }));
@@ -209,7 +210,7 @@ fn a_role_without_a_leader_for_ten_seconds_counts_in_no_share() {
 
 #[test]
 fn where_nothing_is_moved_nothing_is_due() {
-    let mut spread = Spread::new(&Settings { are_spread: false, ..settings(2) });
+    let mut spread = Spread::new(&Hello::new("m1".into(), None), 2, false);
     assert_eq!(spread.poll_timeout(), None);
     (0..2).for_each(|role| spread.observe(START, role, Holding::Leading));
     spread.handle_timeout(START);
@@ -219,7 +220,7 @@ fn where_nothing_is_moved_nothing_is_due() {
 
 /// Two of four roles are vacant, of which each of two processes is to have one.
 fn beside_two_vacancies(standing: [Assignment; 2]) -> Spread {
-    let mut spread = Spread::new(&settings(4));
+    let mut spread = with_roles(4);
     spread.hello_received(START, &"m2".into(), None);
     spread.observe(START, 2, Holding::Leading);
     spread.observe(START, 3, held_by("m2"));
@@ -274,7 +275,7 @@ fn an_assignment_counts_for_nothing_beside_a_named_successor_or_after_giving_the
 #[test]
 fn of_several_roles_one_that_is_assigned_to_another_goes_first() {
     for (elsewhere, expected) in [(vec![], 3), (vec![1], 1), (vec![0, 2], 2), (vec![0, 1, 2, 3], 3)] {
-        let mut spread = leads_all(&settings(4));
+        let mut spread = leads_all(4);
         for role in 0..4 {
             let standing = if elsewhere.contains(&role) { Assignment::Elsewhere } else { Assignment::Own };
             spread.stand(START, role, standing);
@@ -287,7 +288,7 @@ fn of_several_roles_one_that_is_assigned_to_another_goes_first() {
 /// Whatever the group says, a process that holds its share keeps its roles.
 #[test]
 fn a_role_that_is_assigned_to_another_is_kept() {
-    let mut spread = Spread::new(&settings(4));
+    let mut spread = with_roles(4);
     spread.hello_received(START, &"m2".into(), None);
     for role in 0..4 {
         spread.stand(START, role, Assignment::Elsewhere);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use neli_proto::record::MemberId;
 use neli_proto::spread::{Action, Holding, PATIENCE, Spread};
 
-use crate::rules::{START, actions, handed_over, held_by, settings};
+use crate::rules::{START, actions, handed_over, held_by, with_roles};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -22,7 +22,7 @@ fn named(successor: &str) -> Holding {
 /// Two leaders that hand over at the same time may choose the same candidate.
 #[test]
 fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
-    let mut spread = Spread::new(&settings(4));
+    let mut spread = with_roles(4);
     for other in ["m2", "m3", "m4"] {
         spread.hello_received(START, &other.into(), None);
     }
@@ -40,7 +40,7 @@ fn a_candidate_that_is_named_twice_takes_no_more_than_its_share() {
 /// Roles that a process is about to claim count as well.
 #[test]
 fn of_two_vacancies_it_takes_no_more_than_its_share() {
-    let mut spread = Spread::new(&settings(3));
+    let mut spread = with_roles(3);
     spread.hello_received(START, &"m2".into(), None);
     spread.observe(START, 1, Holding::Leading);
     for role in [0, 2] {
@@ -56,7 +56,7 @@ fn of_two_vacancies_it_takes_no_more_than_its_share() {
 #[test]
 fn a_holder_of_one_more_waits_before_it_hands_over() {
     for (roles, wait) in [(4, Duration::from_millis(300)), (6, Duration::ZERO)] {
-        let mut spread = Spread::new(&settings(roles));
+        let mut spread = with_roles(roles);
         spread.hello_received(START, &"m2".into(), None);
         (0..2).for_each(|role| spread.observe(START, role, held_by("m0")));
         (2..roles - 1).for_each(|role| spread.observe(START, role, Holding::Leading));
@@ -78,7 +78,7 @@ fn a_holder_of_one_more_waits_before_it_hands_over() {
 #[test]
 fn a_role_is_not_handed_back_while_another_can_be() {
     for (from, handed) in [("m2", 2), ("m3", 3)] {
-        let mut spread = Spread::new(&settings(4));
+        let mut spread = with_roles(4);
         for other in ["m2", "m3"] {
             spread.hello_received(START, &other.into(), None);
         }
