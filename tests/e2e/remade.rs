@@ -29,7 +29,7 @@ fn a_topic_that_is_made_again_has_another_id() {
     let await_identity = |wanted: fn(TopicIdentity) -> bool| {
         wait::until("an answer about the topic", || identity().ok().filter(|identity| wanted(*identity)))
     };
-    let is_there = |identity| matches!(identity, TopicIdentity::Id(_));
+    let is_there = |identity| matches!(identity, TopicIdentity::Id { .. });
 
     assert_eq!(identity(), Ok(TopicIdentity::Missing));
     kafka.create_topic(&name, &[]);

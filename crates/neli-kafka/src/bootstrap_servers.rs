@@ -229,7 +229,7 @@ fn refusal(
     }
     let topic = topic?;
     let differ = || {
-        let known = |identity: &_| matches!(identity, TopicIdentity::Id(_));
+        let known = |identity: &_| matches!(identity, TopicIdentity::Id { .. });
         let id = |client| topic_identity(client, topic, None, LONGEST).ok().filter(known);
         matches!((id(of_server), id(client)), (Some(theirs), Some(ours)) if theirs != ours)
     };

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use neli_proto::fact::{Facts, FactsEvent, Place, TOPIC_SUFFIX, record_key};
-use neli_proto::topic::{JudgedPartition, TopicId, TopicIdentity, judge_topic_of_facts, warning};
+use neli_proto::topic::{JudgedPartition, TopicIdentity, judge_topic_of_facts, warning};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
@@ -247,9 +247,10 @@ impl Thread {
         self.source.access.admit(consumer.consumer().client()).map_err(TopicError::Refused)?;
         context.rebootstrap.answered();
         self.judge(consumer, limit)?;
-        let was_known = self.progress.topic.is_some();
+        let was_known = matches!(self.progress.topic, TopicIdentity::Id { .. });
         // The topic's id is asked for before the first record is read, because the facts of these records may be kept.
-        let topic = if was_known || end - start > SHORT { self.topic_id(consumer, limit) } else { Ok(None) };
+        let is_asked_for = was_known || end - start > SHORT;
+        let topic = if is_asked_for { self.identity(consumer, limit) } else { Ok(TopicIdentity::Unnamed) };
         let topic = match topic {
             Err(code) if was_known => return Err(self.failure(code, context.trouble_behind(code))),
             topic => topic.unwrap_or_default(),
@@ -343,8 +344,8 @@ fn is_unknown_or_moving(code: RDKafkaErrorCode) -> bool {
 /// How far the topic was read, and the facts that were found.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 struct Progress {
-    /// The topic that was read; if it is unknown, the next reading begins at the log's start.
-    topic: Option<TopicId>,
+    /// The topic that was read; if its id is unknown, the next reading begins at the log's start.
+    topic: TopicIdentity,
     /// The next offset to read, and the log's end by the last answer.
     next: i64,
     end: i64,
@@ -356,8 +357,8 @@ struct Progress {
 
 impl Progress {
     /// Continues if the topic, whose log is from `start` to `end`, is the one that was read before. Otherwise begins at `start`.
-    fn continue_in(&mut self, topic: Option<TopicId>, start: i64, end: i64) {
-        let is_same = topic.is_some() && self.topic == topic && self.next <= end;
+    fn continue_in(&mut self, topic: TopicIdentity, start: i64, end: i64) {
+        let is_same = matches!(topic, TopicIdentity::Id { .. }) && self.topic == topic && self.next <= end;
         if !is_same {
             (self.topic, self.next, self.facts) = (topic, start, Facts::default());
         }
@@ -476,16 +477,15 @@ impl Thread {
         Elections { topic: self.topic.name.clone(), roles: 0..1, ..self.source.elections.clone() }
     }
 
-    /// The topic's id, from the broker that leads its partition; `None` from a broker without topic ids (before 2.8).
-    fn topic_id(&self, consumer: &PartitionConsumer, limit: &AnswerLimit) -> Result<Option<TopicId>, RDKafkaErrorCode> {
+    /// The topic's identity, from the broker that leads its partition.
+    fn identity(&self, consumer: &PartitionConsumer, limit: &AnswerLimit) -> Result<TopicIdentity, RDKafkaErrorCode> {
         let (client, name) = (consumer.consumer().client(), &self.topic.name);
         let metadata = client.fetch_metadata(Some(name), limit.limit()).map_err(|error| code_of(&error))?;
         let mut leaders = metadata.topics().iter().flat_map(MetadataTopic::partitions).map(MetadataPartition::leader);
         let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;
         match topic_identity(client, name, Some(leader), limit.limit())? {
-            TopicIdentity::Id(id) => Ok(Some(id)),
             TopicIdentity::Missing => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
-            TopicIdentity::Unnamed => Ok(None),
+            identity => Ok(identity),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::time::Duration;
 
-use neli_proto::topic::{TopicId, TopicIdentity};
+use neli_proto::topic::TopicIdentity;
 use rdkafka::bindings as c;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::{IsError, RDKafkaErrorCode};
@@ -515,8 +515,7 @@ fn described(description: Option<&c::rd_kafka_TopicDescription_t>) -> Result<Top
     let (high, low) =
         unsafe { (c::rd_kafka_Uuid_most_significant_bits(id), c::rd_kafka_Uuid_least_significant_bits(id)) };
     // A broker before 2.8 has no ids; librdkafka reports zero then.
-    let identity =
-        if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id(TopicId { high, low }) };
+    let identity = if (high, low) == (0, 0) { TopicIdentity::Unnamed } else { TopicIdentity::Id { high, low } };
     Ok(TopicDescription { identity, partitions: i32::try_from(partitions).unwrap_or(i32::MAX), rights })
 }
 

@@ -70,20 +70,16 @@ pub struct JudgedPartition<'a> {
     pub partition: i32,
 }
 
-/// Kafka's id of a topic. A topic that is created again under the same name has another id.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub struct TopicId {
-    /// The most significant 64 bits.
-    pub high: i64,
-    /// The least significant 64 bits.
-    pub low: i64,
-}
-
 /// The topic that exists under the election's name, if any.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum TopicIdentity {
-    /// The topic with this id.
-    Id(TopicId),
+    /// The topic with this id of 128 bits. A topic that is created again under the same name has another one.
+    Id {
+        /// The most significant 64 bits.
+        high: i64,
+        /// The least significant 64 bits.
+        low: i64,
+    },
     /// There is no such topic.
     #[default]
     Missing,

@@ -194,7 +194,7 @@ fn leaders(name: &str, used: &[&PartitionSeen], partitions: usize, findings: &mu
 /// Checks whether a topic that was deleted and created again can be distinguished from the old one.
 fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings) {
     match identity {
-        Some(TopicIdentity::Id(_)) => findings.ok("topic-id", about(name, "it has an id")),
+        Some(TopicIdentity::Id { .. }) => findings.ok("topic-id", about(name, "it has an id")),
         Some(TopicIdentity::Unnamed) => {
             let text = "it has no id (Kafka before 2.8): neli-run does not notice when it is deleted and made again";
             findings.warn("topic-id", about(name, text), None);

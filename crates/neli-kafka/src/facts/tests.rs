@@ -185,10 +185,11 @@ fn a_topic_that_its_broker_does_not_know_for_long_is_reported() {
 mod progress {
     use super::*;
 
-    const ONE: Option<TopicId> = Some(TopicId { high: 1, low: 1 });
-    const OTHER: Option<TopicId> = Some(TopicId { high: 1, low: 2 });
+    const ONE: TopicIdentity = TopicIdentity::Id { high: 1, low: 1 };
+    const OTHER: TopicIdentity = TopicIdentity::Id { high: 1, low: 2 };
+    const NONE: TopicIdentity = TopicIdentity::Unnamed;
 
-    fn half_read(topic: Option<TopicId>) -> Progress {
+    fn half_read(topic: TopicIdentity) -> Progress {
         let facts = Facts { unreadable: [Place::Done].into(), ..Facts::default() };
         Progress { topic, next: 50, facts, ..Progress::default() }
     }
@@ -205,7 +206,7 @@ mod progress {
     #[test]
     fn another_or_an_unidentified_topic_of_the_same_name_is_read_from_its_start() {
         for (before, now, end) in
-            [(ONE, OTHER, 100), (ONE, None, 100), (None, None, 100), (None, ONE, 100), (ONE, ONE, 49)]
+            [(ONE, OTHER, 100), (ONE, NONE, 100), (NONE, NONE, 100), (NONE, ONE, 100), (ONE, ONE, 49)]
         {
             let mut progress = half_read(before);
             progress.continue_in(now, 3, end);

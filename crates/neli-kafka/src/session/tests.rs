@@ -2,7 +2,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
-use neli_proto::topic::{Layout, TopicId, TopicSettings};
+use neli_proto::topic::{Layout, TopicSettings};
 use rdkafka::mocking::MockCluster;
 
 use super::*;
@@ -182,7 +182,7 @@ async fn await_event(session: &mut Session, wanted: impl Fn(&SessionEvent) -> bo
     tokio::time::timeout(Duration::from_secs(10), answered).await.expect("an answer");
 }
 
-const TOPIC: TopicIdentity = TopicIdentity::Id(TopicId { high: 1, low: 1 });
+const TOPIC: TopicIdentity = TopicIdentity::Id { high: 1, low: 1 };
 
 /// What a session of 6 roles says of an answer that names the topic and how many partitions it has; its roles count 3.
 fn describe(session: &mut Session, identity: TopicIdentity, count: i32) -> Vec<SessionEvent> {
@@ -219,7 +219,7 @@ fn roles_stay_where_they_are_when_partitions_are_added() {
 
 #[test]
 fn a_topic_that_was_made_anew_with_other_partitions_is_refused() {
-    let other = TopicIdentity::Id(TopicId { high: 2, low: 2 });
+    let other = TopicIdentity::Id { high: 2, low: 2 };
     for (before, identity, count) in [(Some(3), other, 6), (Some(3), other, 1), (None, TOPIC, 6)] {
         let mut session = session_that_counts_3();
         if let Some(before) = before {

@@ -5,6 +5,7 @@
 //! while the id is confirmed; if its claim is slow, it asks before the claim is read back, so that its first beat counts. A standby asks
 //! before a silence is over, so that its claim need not wait for the answer.
 
+use core::mem;
 use core::time::Duration;
 
 use super::state::State;
@@ -13,7 +14,7 @@ use crate::kafka::Request;
 use crate::listener::HistoryCut;
 use crate::note::Note;
 use crate::time::Time;
-use crate::topic::{TopicId, TopicIdentity};
+use crate::topic::TopicIdentity;
 
 /// The interval of questions while the topic does not exist.
 const ASK_FOR_MISSING: Duration = Duration::from_secs(1);
@@ -36,15 +37,15 @@ pub(super) struct KnownTopic {
     pub(super) cut_at: Time,
     /// Answers to questions from before this time do not count: they describe the topic before a cut, or before listening began anew.
     valid_from: Time,
-    /// The topic's id before the cut.
-    before: Option<TopicId>,
+    /// The topic with its id before the cut; `Missing` if there was none.
+    before: TopicIdentity,
 }
 
 impl KnownTopic {
     /// The state after a cut of the history: earlier answers may be about another topic.
     pub(super) fn after_cut(&self, now: Time) -> Self {
         let (name, before) = match self.name {
-            TopicIdentity::Id(id) => (TopicIdentity::Missing, Some(id)),
+            TopicIdentity::Id { .. } => (TopicIdentity::Missing, self.name),
             // A broker without ids has none for the new topic either.
             TopicIdentity::Missing | TopicIdentity::Unnamed => (self.name, self.before),
         };
@@ -59,7 +60,7 @@ impl KnownTopic {
     /// Whether the topic was confirmed to be the same at `time` or later, as far as the broker has ids.
     pub(super) fn is_confirmed_since(&self, time: Time) -> bool {
         match self.name {
-            TopicIdentity::Id(_) => self.confirmed.is_some_and(|at| at >= time),
+            TopicIdentity::Id { .. } => self.confirmed.is_some_and(|at| at >= time),
             TopicIdentity::Missing => false,
             TopicIdentity::Unnamed => true,
         }
@@ -85,18 +86,18 @@ impl Election {
         }
         self.listener.topic_found();
         match (identity, topic.name) {
-            (TopicIdentity::Id(id), TopicIdentity::Id(known)) if id == known => {
+            (TopicIdentity::Id { .. }, TopicIdentity::Id { .. }) if identity == topic.name => {
                 topic.confirmed = topic.confirmed.max(Some(asked));
             }
             // Records of the old topic don't apply to the new one.
-            (TopicIdentity::Id(_), TopicIdentity::Id(_)) => {
+            (TopicIdentity::Id { .. }, TopicIdentity::Id { .. }) => {
                 topic.name = TopicIdentity::Missing;
                 self.actions.push_back(Action::Note(Note::TopicRemade));
                 return Err(HistoryCut);
             }
-            (TopicIdentity::Id(id), TopicIdentity::Missing | TopicIdentity::Unnamed) => {
-                (topic.name, topic.confirmed) = (TopicIdentity::Id(id), Some(asked));
-                if topic.before.take().is_some_and(|before| before != id) {
+            (TopicIdentity::Id { .. }, TopicIdentity::Missing | TopicIdentity::Unnamed) => {
+                (topic.name, topic.confirmed) = (identity, Some(asked));
+                if ![TopicIdentity::Missing, identity].contains(&mem::take(&mut topic.before)) {
                     self.actions.push_back(Action::Note(Note::TopicRemade));
                 }
             }

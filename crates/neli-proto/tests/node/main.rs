@@ -32,7 +32,7 @@ use neli_proto::node::{Action, Counts, Event, HookRun, OtherCandidate};
 use neli_proto::note::{Note, Refusal, StandbyReason, Waiting};
 use neli_proto::record::{Body, JobState, MemberId, Offset, What, Why};
 use neli_proto::supervisor::{self, Ending, JobStatus};
-use neli_proto::topic::{TopicId, TopicIdentity};
+use neli_proto::topic::TopicIdentity;
 
 use host::{Host, LEASE, TERM, TSTP_ENDS, by, exits, hooks_in, refusals, sends};
 use records::hello;
@@ -299,7 +299,7 @@ fn a_refused_candidate_claims_nothing_more() {
 
 #[test]
 fn a_topic_that_was_created_again_is_refused_if_the_settings_require_it() {
-    let id = |low| TopicIdentity::Id(TopicId { high: 0, low });
+    let id = |low| TopicIdentity::Id { high: 0, low };
     for accepts in [true, false] {
         let mut host = Host::new(&[], accepts);
         host.identified(id(1));

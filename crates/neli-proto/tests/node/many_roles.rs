@@ -165,7 +165,7 @@ fn a_topic_that_was_made_anew_is_a_cut_of_partition_0() {
     let now = now.max(host.now);
     for low in [1, 2] {
         assert!(many.last_hello().is_some());
-        let identity = TopicIdentity::Id(TopicId { high: 0, low });
+        let identity = TopicIdentity::Id { high: 0, low };
         many.tell(now, 0, &mut host.node, candidate::Event::TopicIdentified { asked: now, identity });
     }
     assert_eq!(many.last_hello(), None, "its hello is no longer in the log");

@@ -18,7 +18,7 @@ use neli_proto::record::{Body, JobState, KeyedRun, Offset, Overlap, Record, What
 use neli_proto::role_set::RoleSet;
 use neli_proto::supervisor::{Departure, JobIs, Local, NothingLeft, Wanted};
 use neli_proto::time::Time;
-use neli_proto::topic::{TopicId, TopicIdentity};
+use neli_proto::topic::TopicIdentity;
 
 use crate::proof::nothing_left;
 use crate::records::{Written, hello};
@@ -197,7 +197,7 @@ impl Scenario {
                 identity: match words.word(1) {
                     "missing" => TopicIdentity::Missing,
                     "unnamed" => TopicIdentity::Unnamed,
-                    _ => TopicIdentity::Id(TopicId { high: 0, low: words.number(1) }),
+                    _ => TopicIdentity::Id { high: 0, low: words.number(1) },
                 },
             },
             "undecodable" => Event::Undecodable { offset: 0, error: "".into() },

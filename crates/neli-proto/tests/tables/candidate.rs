@@ -14,7 +14,7 @@ use neli_proto::random::Random;
 use neli_proto::record::{Body, JobState, MemberId, Offset, Record, What, Why};
 use neli_proto::supervisor::{JobIs, Local, Wanted, WantedState};
 use neli_proto::time::Time;
-use neli_proto::topic::{TopicId, TopicIdentity};
+use neli_proto::topic::TopicIdentity;
 
 use crate::proof::nothing_left;
 use crate::records::hello;
@@ -252,7 +252,7 @@ impl Fixture {
     }
 
     fn identified(&mut self, low: i64) {
-        let identity = TopicIdentity::Id(TopicId { high: 0, low });
+        let identity = TopicIdentity::Id { high: 0, low };
         self.handle(Event::TopicIdentified { asked: self.now, identity });
     }
 

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::*;
-use crate::topic::TopicId;
 
 const START: Time = Time::from_nanos(1_000_000_000_000);
 const WALL_MS: u64 = 1_769_860_800_000;
@@ -21,7 +20,7 @@ fn logs(id: i64, ends: &[Offset]) -> LogsAnswer {
         .zip(ends)
         .map(|(partition, end)| (partition, Ok(LogRange { start: 0, recent: *end, end: *end })))
         .collect();
-    LogsAnswer { identity: TopicIdentity::Id(TopicId { high: 0, low: id }), logs: Ok(logs) }
+    LogsAnswer { identity: TopicIdentity::Id { high: 0, low: id }, logs: Ok(logs) }
 }
 
 struct World {

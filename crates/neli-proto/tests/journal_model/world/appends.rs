@@ -7,7 +7,7 @@ use neli_proto::candidate;
 use neli_proto::guard::Grant;
 use neli_proto::record::{Body, MemberId, Offset, Record, What};
 use neli_proto::time::millis_rounded_up;
-use neli_proto::topic::{TopicId, TopicIdentity};
+use neli_proto::topic::TopicIdentity;
 
 use super::{Flight, Known, World};
 use crate::fingerprint;
@@ -18,7 +18,7 @@ use crate::setup::{NAMES, Who};
 
 impl World {
     pub(super) fn identify(&mut self, who: Who) {
-        let identity = TopicIdentity::Id(TopicId { high: 1, low: self.remakes.into() });
+        let identity = TopicIdentity::Id { high: 1, low: self.remakes.into() };
         self.tell(who, Input::Identify(identity));
     }
 
