@@ -258,11 +258,12 @@ fn a_release_at_an_operators_request_names_the_operator_and_the_reason() {
         let mut observer = observer();
         read(&mut observer, 0, 0, &claim("m", -1));
         read(&mut observer, 1, 10, &request(what, term));
-        read(&mut observer, 2, 20, &release("m", 0, why, "0"));
+        read(&mut observer, 2, 11, &request(what, term).replace("ann", "bob"));
+        read(&mut observer, 3, 20, &release("m", 0, why, "0"));
         let Leadership::Released { release, .. } = observer.leadership(later(20)) else { panic!("released") };
         assert_eq!(release.how.request.as_ref(), is_expected.then_some(&ann), "{why}");
         assert_eq!(observer.ended().map(|(request, _)| request), (what == "end").then_some(&ann));
-        read(&mut observer, 3, 30, &claim("n", 2));
+        read(&mut observer, 4, 30, &claim("n", 3));
         assert_eq!(observer.ended(), None, "a candidate that started later leads");
     }
     let mut nobody = observer();
@@ -282,10 +283,13 @@ fn a_request_to_resign_belongs_to_the_term() {
         successor: None,
     };
     assert_eq!(read(&mut observer, 1, 10, request), [requested]);
+    // The leader stands down because of the first.
+    let second = request.replace("ann", "bob").replace("patching", "moving");
+    assert_eq!(read(&mut observer, 2, 11, &second).len(), 1);
     let resign = observer.leader().and_then(|leader| leader.resign.clone()).expect("asked");
     assert_eq!((resign.by.as_deref(), resign.reason.as_deref()), (Some("ann@db1"), Some("patching")));
-    read(&mut observer, 2, 20, &release("m", 0, "resigned", "null"));
-    read(&mut observer, 3, 30, &claim("n", 2));
+    read(&mut observer, 3, 20, &release("m", 0, "resigned", "null"));
+    read(&mut observer, 4, 30, &claim("n", 3));
     assert_eq!(observer.leader().and_then(|leader| leader.resign.clone()), None);
 }
 
