@@ -46,7 +46,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let (topics, unread) = reading::run(find(list))?;
     let at = read_at();
     let found = || Listed::all(at, &topics);
-    warn_of_clock(reading::observers(&topics));
+    warn_of_clock(reading::observers(&topics, list.group.as_deref()));
     let is_about = |listed: &Listed<'_>| list.is_about(&listed.found.place().group);
     let meant: Vec<Listed<'_>> = found().filter(is_about).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| meant.is_empty()), unread.is_empty()) {
@@ -103,7 +103,8 @@ impl List {
 async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
     let (mut following, mut topics) =
         (Following::start(&list.access, list.topic.as_deref(), is_meant(list))?, Topics::new(SPAN, names::MOST_ROLES));
-    let unread = following.read_to_ends(&mut topics, Limit::of_each_answer(list.timeout)).await?;
+    let limit = Limit::of_each_answer(list.timeout);
+    let unread = following.read_to_ends(&mut topics, list.group.as_deref(), limit).await?;
     match (&list.topic, unread.as_slice()) {
         (Some(topic), _) if topics.topic(topic).is_none() => bail!("topic \"{topic}\" does not exist"),
         (Some(topic), [why, ..]) if topics.topic(topic).is_some_and(|read| read.trouble(None).is_some()) => {

@@ -377,13 +377,18 @@ impl Following {
         Ok(events)
     }
 
-    /// Reads all topics up to the ends that their logs have now, and for a moment longer if the timestamps are not reliable. Returns why topics or
-    /// partitions can't be read.
+    /// Reads all topics up to the ends that their logs have now, and for a moment longer if the timestamps of this group's elections, or of all, are
+    /// not reliable. Returns why topics or partitions can't be read.
     ///
     /// # Errors
     ///
     /// Kafka refuses permanently, or there is [`NoAnswer`] in time.
-    pub(super) async fn read_to_ends(&mut self, topics: &mut Topics, limit: Limit) -> Result<Vec<String>> {
+    pub(super) async fn read_to_ends(
+        &mut self,
+        topics: &mut Topics,
+        group: Option<&str>,
+        limit: Limit,
+    ) -> Result<Vec<String>> {
         let (mut due, mut was_answered) = (limit.due(), false);
         while !topics.is_complete() {
             let events = self.next_until(due).await?;
@@ -407,9 +412,9 @@ impl Following {
             bail!(NoAnswer(no_answer(&self.access.bootstrap, limit.timeout, why)));
         }
         topics.note_latest();
-        if let Some(doubt) = observation::doubt(observers(topics), self.access.embedded.is_some()) {
+        if let Some(doubt) = observation::doubt(observers(topics, group), self.access.embedded.is_some()) {
             let until = limit.due().min(clock::now() + doubt);
-            while observers(topics).any(|observer| observer.doubts_timestamps(read_at()).is_some()) {
+            while observers(topics, group).any(|observer| observer.doubts_timestamps(read_at()).is_some()) {
                 let events = self.next_until(until).await?;
                 if events.is_empty() {
                     break;
@@ -447,8 +452,10 @@ impl Following {
     }
 }
 
-pub(super) fn observers(topics: &Topics) -> impl Iterator<Item = &Observer> {
-    topics.topics().flat_map(|(_, read)| read.topic().elections()).map(Election::observer)
+/// Of this group's elections, or of all.
+pub(super) fn observers<'a>(topics: &'a Topics, group: Option<&str>) -> impl Iterator<Item = &'a Observer> {
+    let elections = topics.topics().flat_map(|(_, read)| read.topic().elections());
+    elections.filter(move |found| group.is_none_or(|group| *found.place().group == *group)).map(Election::observer)
 }
 
 /// Passes on an event that is no record.

@@ -39,7 +39,7 @@ pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findi
         let (own, limit) = (topic.clone(), Limit::of_each_answer(timeout));
         let mut following = Following::start(access, [topic.as_str()], move |name| name == own)?;
         let mut topics = Topics::new(FIRST_SPAN, MOST_ROLES);
-        if let Some(why) = following.read_to_ends(&mut topics, limit).await?.into_iter().next() {
+        if let Some(why) = following.read_to_ends(&mut topics, Some(name), limit).await?.into_iter().next() {
             bail!(why);
         }
         // By a clock that is ahead a leader seems silent.
@@ -215,7 +215,7 @@ fn elsewhere(config: &Config, access: &Access, timeout: Duration, findings: &mut
         let own = own.clone();
         let mut following = Following::start(access, [], move |topic| topic != own && topic.ends_with(SUFFIX))?;
         let mut topics = Topics::new(SPAN_ELSEWHERE, MOST_ROLES);
-        let unread = following.read_to_ends(&mut topics, Limit::of_all(timeout)).await?;
+        let unread = following.read_to_ends(&mut topics, Some(name), Limit::of_all(timeout)).await?;
         Ok((topics, unread))
     });
     let (topics, unread) = match read {
