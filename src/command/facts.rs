@@ -22,12 +22,12 @@ use crate::exit::NoAnswer;
 use crate::report::json::run;
 use crate::text::{span, spoken};
 
-/// The fact about a key, or the newest window, that still counts, if any does, and its [outcome].
-pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>) -> Option<(&'a Fact, &'static str)> {
+/// The fact about a key, or the newest window, that still counts, if any does, and its [outcome] as of `at`, when the journal was read: it is not read
+/// on while the facts are, and a leader would seem silent.
+pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>, at: ReadAt) -> Option<(&'a Fact, &'static str)> {
     let counts = |fact: &&Fact| !facts.has_forgotten(fact);
     let attempt = facts.attempt.as_ref().filter(counts);
-    // As of Kafka's last answer: the journal is not read on while the facts are read, and a leader would seem silent.
-    let current = seen.leadership(read_at());
+    let current = seen.observer().leadership(at);
     let done = facts.done.as_ref().filter(counts);
     let is_over =
         |run: &Fact| facts.done.as_ref().is_some_and(|done| done.term == run.term && done.window == run.window);
@@ -401,12 +401,14 @@ mod tests {
         }
     }
 
-    /// `forget` would have it run again.
+    /// `forget` would have it run again. The leader was heard three seconds ago, with a lease of one.
     #[test]
     fn a_run_goes_on_whose_leader_was_not_heard_only_because_the_facts_were_read() {
         let facts = Facts { attempt: Some(Fact { term: 0, ..fact(Outcome::Running, None) }), ..Facts::default() };
-        let heard = HeardBefore::new();
-        assert!(recorded(&facts, heard.seen()).is_some_and(|(_, outcome)| outcome == "running"));
+        let (heard, now) = (HeardBefore::new(), read_at());
+        let outcome_at = |at| recorded(&facts, heard.seen(), at).map(|(_, outcome)| outcome);
+        let ago = ReadAt { now: now.now - Duration::from_secs(3), wall_ms: now.wall_ms - 3_000 };
+        assert_eq!([outcome_at(ago), outcome_at(now)], [Some(RUNNING), Some(INTERRUPTED)]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::{validate_group, validate_key};
 use crate::command::facts::{self, OF_WINDOWS};
 use crate::command::look::TIMEOUT;
-use crate::command::reading::{self, Seen};
+use crate::command::reading::{self, Seen, read_at};
 use crate::command::request::{
     Answer, Appended, Ask, NO_ANSWER, NOT_CONFIRMED, Outcome, answered, append, operator, see,
 };
@@ -65,7 +65,7 @@ fn key(args: &ParsedArgs) -> Result<Option<String>> {
 async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
     let Ask { look, force, .. } = forget;
     let observation = see(look, Some("--role says which is meant")).await?;
-    let seen = observation.first()?;
+    let (seen, at) = (observation.first()?, read_at());
     let election = seen.election;
     let not_done = |outcome, sentence| Ok(answer(election, key, outcome, sentence));
     let topic = FactsTopic::of(election, key);
@@ -83,7 +83,7 @@ async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
     }
     // What is before the first time of a schedule is no window that could run again.
     let is_one = |(fact, _): &(&Fact, &str)| fact.window.is_none_or(has_beginning);
-    let recorded = facts::recorded(&facts, seen).filter(is_one);
+    let recorded = facts::recorded(&facts, seen, at).filter(is_one);
     if let (Some(key), None, true) = (key, recorded, read == Facts::default())
         && facts::has_windows(election, look).await?
     {

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::command::facts::{self, INTERRUPTED, OF_WINDOWS, learn_release, unreadable};
 use crate::command::look::Look;
 use crate::command::output;
-use crate::command::reading;
+use crate::command::reading::{self, read_at};
 use crate::command::request::see;
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, or_no_answer};
@@ -25,10 +25,10 @@ const DONE: &str = "done";
 pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
     let known = reading::run(async {
         let observation = see(look, Some("--role says which is meant")).await?;
-        let seen = observation.first()?;
+        let (seen, at) = (observation.first()?, read_at());
         let mut facts = facts::read(&FactsTopic::of(seen.election, Some(key)), look).await?;
         learn_release(&mut facts, key, seen);
-        let recorded = facts::recorded(&facts, seen);
+        let recorded = facts::recorded(&facts, seen, at);
         let state = recorded.map_or("not-recorded", |(_, outcome)| outcome);
         // A candidate, too, looks for a success before it minds a record that it can't read.
         let known = if state != DONE && !unreadable(&facts, Some(key)).is_empty() {
