@@ -12,21 +12,17 @@
 use std::collections::{HashSet, VecDeque};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use neli_kafka::clock;
 use neli_proto::guard::{Named, has_tree_ended};
 use neli_proto::time::Time;
-use nix::libc::SIGKILL;
-use nix::sys::resource::{self, Resource};
 use nix::unistd::Pid;
 
 use crate::process::attributes::{Mark, Scheduling};
 use crate::process::cgroup::Cgroup;
 use crate::process::procfs::{Process, Procfs};
-use crate::process::system;
 
 mod kill;
 
@@ -57,7 +53,7 @@ impl Tree {
     }
 
     fn in_procfs(procfs: Procfs, root: Pid) -> Self {
-        Self { root, procfs, cgroup: None, mark: None, known: KnownProcesses::default() }
+        Self { root, procfs, cgroup: None, mark: None, known: KnownProcesses::none() }
     }
 
     /// From now on exactly these processes and their descendants are excluded.
@@ -73,7 +69,7 @@ impl Tree {
 
     /// Begins a new tree below the same root: forgets what is known of the earlier one.
     pub(crate) fn begin_anew(&mut self) {
-        self.known.learnt.clear();
+        self.known.learnt_mut().clear();
         self.known.take_seen_living();
     }
 
@@ -189,12 +185,11 @@ impl Tree {
     pub(crate) fn is_nothing_elsewhere(&self) -> bool {
         self.procfs.start_scan();
         let is_cgroup_empty = self.cgroup.as_ref().is_none_or(|cgroup| !cgroup.is_populated());
-        // A process that a tracer keeps may be dead although its descriptor does not tell.
+        let learnt: Vec<Pid> =
+            self.known.learnt().iter().filter(|held| !held.tells_end()).map(|held| held.pid).collect();
+        // A process that a tracer keeps may be dead although its descriptor does not tell. None of them was waited for, so no pid is reused.
         let is_dead = |pid| self.procfs.process(pid).is_some_and(|process| !process.lives);
-        is_cgroup_empty
-            && self.known.learnt.not_ended().into_iter().all(is_dead)
-            && self.marked().is_empty()
-            && self.procfs.has_seen_all()
+        is_cgroup_empty && learnt.into_iter().all(is_dead) && self.marked().is_empty() && self.procfs.has_seen_all()
     }
 }
 
@@ -233,75 +228,6 @@ impl OwnChildren {
                 }
             }
             offset += length as u64;
-        }
-    }
-}
-
-/// The most processes that are held. Each needs a descriptor, so at most a quarter of the allowed ones are used.
-const MOST: usize = 256;
-
-/// Processes that were seen in a tree. A descendant of the job always stays one, so a pidfd is sufficient to kill it later. One thread adds and
-/// removes them, and needs no memory while it does, since another one may have to kill them.
-#[derive(Debug)]
-struct Pidfds(RwLock<Vec<(Pid, OwnedFd)>>);
-
-impl Default for Pidfds {
-    fn default() -> Self {
-        Self(RwLock::new(Vec::with_capacity(MOST)))
-    }
-}
-
-impl Pidfds {
-    fn held(&self) -> RwLockReadGuard<'_, Vec<(Pid, OwnedFd)>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn held_mut(&self) -> RwLockWriteGuard<'_, Vec<(Pid, OwnedFd)>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds a process; returns false if there is no room for another.
-    fn insert(&self, pid: Pid, process: OwnedFd) -> bool {
-        let allowed = resource::getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft / 4);
-        let room = usize::try_from(allowed).map_or(MOST, |allowed| allowed.min(MOST));
-        let mut held = self.held_mut();
-        if held.len() < room {
-            held.push((pid, process));
-        }
-        held.len() < room
-    }
-
-    /// Whether the process with this pid is held.
-    fn contains(&self, pid: Pid) -> bool {
-        self.held().iter().any(|(held, _)| *held == pid)
-    }
-
-    fn clear(&self) {
-        self.held_mut().clear();
-    }
-
-    /// Closes those that have ended: their pids may be reused.
-    fn remove_ended(&self) {
-        self.held_mut().retain(|(_, process)| !system::tells_end(process.as_fd()));
-    }
-
-    /// Those of which their descriptors do not tell that they have ended. None of them was waited for, so no pid is reused.
-    fn not_ended(&self) -> Vec<Pid> {
-        let held = self.held();
-        held.iter().filter(|(_, process)| !system::tells_end(process.as_fd())).map(|(pid, _)| *pid).collect()
-    }
-
-    /// One of them that is alive, if any is. If it is traced, it may have ended.
-    fn living(&self) -> Option<Pid> {
-        self.held().iter().find(|(_, process)| !system::tells_end(process.as_fd())).map(|(pid, _)| *pid)
-    }
-
-    /// Sends SIGKILL to each, and calls `then` for each that got it.
-    fn kill(&self, then: impl Fn(Pid)) {
-        for (pid, process) in self.held().iter() {
-            if system::signal_pidfd(process.as_fd(), SIGKILL).is_ok() {
-                then(*pid);
-            }
         }
     }
 }
@@ -494,17 +420,18 @@ mod tests {
     }
 
     #[test]
-    fn held_processes_are_killed_and_ended_ones_removed() {
-        let mut children = [(); 2].map(|()| sleeper(Command::new("sleep").arg("600")));
-        let pidfds = Pidfds::default();
-        for (_, pid) in &children {
-            assert!(pidfds.insert(*pid, system::open_pidfd(*pid).unwrap()));
-        }
-        children[0].0.kill().unwrap();
-        children[0].0.wait().unwrap();
-        pidfds.remove_ended();
-        assert_eq!(children.each_ref().map(|(_, pid)| pidfds.contains(*pid)), [false, true]);
-        pidfds.kill(|_| {});
-        assert!(!children[1].0.wait().unwrap().success());
+    fn a_process_that_has_ended_is_no_longer_learnt() {
+        let [(first, first_pid), (second, second_pid)] = [(); 2].map(|()| sleeper(Command::new("sleep").arg("600")));
+        let mut tree = Tree::below(Pid::this(), None, None);
+        // Listed children need not be learnt.
+        tree.known.children = None;
+        let mut are_learnt = || {
+            tree.learn(clock::now() + std::time::Duration::from_secs(60));
+            [first_pid, second_pid].map(|pid| tree.known.learnt().iter().any(|held| held.pid == pid))
+        };
+        assert_eq!(are_learnt(), [true, true]);
+        end(first);
+        assert_eq!(are_learnt(), [false, true]);
+        end(second);
     }
 }

@@ -1,7 +1,7 @@
 //! Sends signals to a tree. Each process is checked again before it gets one, because its pid may have been reused.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -9,9 +9,10 @@ use neli_kafka::clock;
 use neli_proto::guard::{KillMethod, KillRound, Named};
 use neli_proto::time::Time;
 use nix::libc::{ESRCH, SIGKILL};
+use nix::sys::resource::{self, Resource};
 use nix::unistd::Pid;
 
-use super::{OwnChildren, Pidfds, Tree};
+use super::{OwnChildren, Tree};
 use crate::process::attributes::Scheduling;
 use crate::process::cgroup::Cgroup;
 use crate::process::held::HeldProcess;
@@ -31,6 +32,9 @@ const LONGEST_LOOK: Duration = Duration::from_millis(50);
 /// The children of at least this number of processes are listed: if a job uses every processor, the time may be over before the first
 /// check.
 const LEAST_LISTED: usize = 64;
+
+/// The most processes that are learnt. Each needs a descriptor, so at most a quarter of the allowed ones are used.
+const MOST_LEARNT: usize = 256;
 
 impl Tree {
     /// Sends SIGKILL to the processes that are left, by the methods that [`Killing`](neli_proto::guard::Killing) names, in this order.
@@ -69,14 +73,16 @@ impl Tree {
     /// Opens pidfds of the processes below the root's children that are found before `end`, so that they can be killed later without
     /// reading `/proc`.
     pub(crate) fn learn(&mut self, end: Time) {
-        let learnt = &self.known.learnt;
-        learnt.remove_ended();
+        // Their pids may be reused.
+        self.known.learnt_mut().retain(|held| !held.tells_end());
+        let allowed = resource::getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft / 4);
+        let room = usize::try_from(allowed).map_or(MOST_LEARNT, |allowed| allowed.min(MOST_LEARNT));
         let members = self.descendants_by(Some(end));
         let parents = self.with_root(&members);
         for member in members {
             // The root's children can be listed at any time, so they need no pidfd.
             let is_listed = self.known.children.is_some() && member.parent == self.root;
-            if is_listed || learnt.contains(member.pid) {
+            if is_listed || self.known.learnt().iter().any(|held| held.pid == member.pid) {
                 continue;
             }
             let pidfd = match system::open_pidfd(member.pid) {
@@ -87,8 +93,12 @@ impl Tree {
                 Err(_) => return,
             };
             // Its pid may have been reused.
-            if self.is_still(&member, &parents, true) && !learnt.insert(member.pid, pidfd) {
-                return;
+            if self.is_still(&member, &parents, true) {
+                let mut learnt = self.known.learnt_mut();
+                if learnt.len() >= room {
+                    return;
+                }
+                learnt.push(HeldProcess { pid: member.pid, pidfd: Some(pidfd) });
             }
         }
     }
@@ -200,12 +210,14 @@ pub(crate) fn in_rounds(mut round: impl FnMut() -> bool) {
 /// meanwhile, so that no pid is reused.
 ///
 /// When a parent has died, its children become the root's, and the next kill finds them.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct KnownProcesses {
     pub(super) children: Option<Arc<OwnChildren>>,
     /// These children are none of the tree's.
     pub(super) excluded: Vec<Pid>,
-    pub(super) learnt: Arc<Pidfds>,
+    /// A descendant of the job always stays one, so a pidfd is sufficient to kill it later. One thread adds and removes them, and needs no memory while
+    /// it does, since another one may have to kill them.
+    pub(super) learnt: Arc<RwLock<Vec<HeldProcess>>>,
     /// When a thread that kills them has last seen one alive, and which one, until the next kill of the tree takes it: there may be none
     /// left for that kill to see.
     pub(super) seen_living: Arc<Mutex<Option<(Time, Pid)>>>,
@@ -214,10 +226,29 @@ pub(crate) struct KnownProcesses {
 }
 
 impl KnownProcesses {
+    /// None yet.
+    pub(super) fn none() -> Self {
+        Self {
+            children: None,
+            excluded: Vec::new(),
+            learnt: Arc::new(RwLock::new(Vec::with_capacity(MOST_LEARNT))),
+            seen_living: Arc::default(),
+            scheduling: None,
+        }
+    }
+
+    pub(super) fn learnt(&self) -> RwLockReadGuard<'_, Vec<HeldProcess>> {
+        self.learnt.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn learnt_mut(&self) -> RwLockWriteGuard<'_, Vec<HeldProcess>> {
+        self.learnt.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// One that is alive now, if any is. If it is traced, it may have ended.
     fn living(&self) -> Option<(Time, Pid)> {
         let now = clock::now();
-        let mut living = self.learnt.living();
+        let mut living = self.learnt().iter().find(|held| !held.tells_end()).map(|held| held.pid);
         self.for_each_child(|child| {
             if living.is_none() && !system::has_ended(child) {
                 living = Some(child);
@@ -240,7 +271,9 @@ impl KnownProcesses {
     /// Sends SIGKILL to each.
     pub(crate) fn kill(&self) {
         let prioritize = |pid| drop(self.scheduling.map(|scheduling| scheduling.set_for(pid)));
-        self.learnt.kill(prioritize);
+        for held in self.learnt().iter().filter(|held| held.signal(SIGKILL).is_ok()) {
+            prioritize(held.pid);
+        }
         self.for_each_child(|child| {
             if system::signal(child, SIGKILL).is_ok() {
                 prioritize(child);
