@@ -304,7 +304,7 @@ impl MainLoop {
     fn exit_role(&mut self, role: usize) {
         let now = clock::now();
         self.nodes.tell_ended(now, role, Event::Exiting);
-        self.want_no_guard(role);
+        self.guard_starts.remove(role);
         // A guard that must release its term waits for this process's death.
         let job = self.nodes.roles[role].job.as_mut();
         job.filter(|job| !job.guard.owes_release()).into_iter().for_each(GuardedJob::close_guard);

@@ -4,7 +4,6 @@ use std::os::fd::OwnedFd;
 use std::{io, mem};
 
 use neli_kafka::{EVENTS_TOGETHER, Host, clock};
-use neli_proto::guard::AwaitedGuard;
 use neli_proto::node;
 use neli_proto::supervisor::Event;
 use nix::unistd::Pid;
@@ -32,11 +31,14 @@ impl MainLoop {
         } else if let Order::Command { kind: CommandKind::Health, id, .. } = order {
             return self.check_health(role, *id, order);
         }
-        let of_role = &mut self.nodes.roles[role];
-        if let Some(awaited) = &mut of_role.awaited_guard {
+        if let Some(awaited) = self.guard_starts.awaited(role) {
             let answer = awaited.put(order);
-            self.follow_wait(role, answer);
-        } else if let Some(job) = &of_role.job {
+            // No job of that term has run, because a job needs a guard.
+            if awaited.is_over() {
+                self.guard_starts.remove(role);
+            }
+            self.answer_for_guard(role, answer);
+        } else if let Some(job) = &self.nodes.roles[role].job {
             job.send(order, None);
         }
         // A role without a guard has held no term in this process since it last had a guard.
@@ -106,27 +108,19 @@ impl MainLoop {
 
     /// Requests a guard for a role that has none; it starts when it is its turn.
     pub(super) fn need_guard(&mut self, role: usize) {
-        let of_role = &mut self.nodes.roles[role];
-        if of_role.job.is_none() && of_role.awaited_guard.is_none() {
-            of_role.awaited_guard = Some(AwaitedGuard::default());
+        if self.nodes.roles[role].job.is_none() {
             self.guard_starts.want(role, clock::now());
         }
     }
 
-    /// Notes that a role needs no guard any more.
-    pub(super) fn want_no_guard(&mut self, role: usize) {
-        self.nodes.roles[role].awaited_guard = None;
-        self.guard_starts.remove(role);
-    }
-
     /// Starts the next guard whose turn it is, if any. It starts only one, so that all other due work comes before the next one.
     pub(super) fn start_next_guard(&mut self) {
-        let Some(role) = self.guard_starts.next(clock::now()) else { return };
-        if let Some(awaited) = &mut self.nodes.roles[role].awaited_guard {
-            let answer = awaited.turn(clock::now());
-            self.follow_wait(role, answer);
-        }
-        if let Some(awaited) = self.nodes.roles[role].awaited_guard.take() {
+        let Some((role, mut awaited)) = self.guard_starts.next(clock::now()) else { return };
+        let answer = awaited.turn(clock::now());
+        if awaited.is_over() {
+            self.guard_starts.remove(role);
+            self.answer_for_guard(role, answer);
+        } else {
             self.start_first_guard(role);
             if let Some(job) = &self.nodes.roles[role].job {
                 awaited.into_orders().for_each(|order| job.send(&order, None));
@@ -138,11 +132,7 @@ impl MainLoop {
         self.perform();
     }
 
-    /// If a term was over before its guard was started, no guard is started. No job of that term has run, because a job needs a guard.
-    fn follow_wait(&mut self, role: usize, answer: Option<Answer>) {
-        if self.nodes.roles[role].awaited_guard.as_ref().is_some_and(AwaitedGuard::is_over) {
-            self.want_no_guard(role);
-        }
+    fn answer_for_guard(&mut self, role: usize, answer: Option<Answer>) {
         if let Some(answer) = answer {
             self.tell(role, node::Event::Guard(answer));
         }
@@ -173,10 +163,9 @@ impl MainLoop {
     }
 
     pub(super) fn start_guard(&mut self, role: usize) {
-        let of_role = &mut self.nodes.roles[role];
-        let Some(job) = &mut of_role.job else {
+        let Some(job) = &mut self.nodes.roles[role].job else {
             // One that could not be started before, unless it waits for its turn.
-            if of_role.awaited_guard.is_none() {
+            if self.guard_starts.awaited(role).is_none() {
                 self.start_first_guard(role);
             }
             return;

@@ -62,8 +62,11 @@ impl Host for MainLoop {
         if self.nodes.roles[role].node.is_caught_up() {
             self.settling.begin(clock::now());
         }
-        if self.nodes.has_many_roles() && self.nodes.roles[role].part_with_idle_guard() {
-            self.guard_starts.remove(role);
+        if self.nodes.has_many_roles() {
+            let awaited = self.guard_starts.awaited(role);
+            if self.nodes.roles[role].part_with_idle_guard(awaited.as_deref()) {
+                self.guard_starts.remove(role);
+            }
         }
         self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(role));
     }

@@ -26,8 +26,6 @@ pub(super) struct Role {
     pub(super) node: Node,
     /// The job and its guard. With several roles only a role that is claimed or led has one.
     pub(super) job: Option<GuardedJob>,
-    /// Its guard's place in the order of starts, while the guard waits for it.
-    pub(super) awaited_guard: Option<AwaitedGuard>,
     /// The running hooks, with their numbers.
     pub(super) hooks: ShellCommands<u32>,
     /// The number and the output of the last ordered health command, until its end is reported.
@@ -56,7 +54,6 @@ impl Role {
             election,
             node,
             job: None,
-            awaited_guard: None,
             hooks: ShellCommands::none(),
             health_output: None,
             tally: Tally::default(),
@@ -76,16 +73,13 @@ impl Role {
         self.node.leads().and_then(|_| wall_clock.look_at())
     }
 
-    /// For one of several roles. One that another candidate leads needs no guard here; a claim starts another one. Returns whether the role had a
-    /// guard, or waited for one.
-    pub(super) fn part_with_idle_guard(&mut self) -> bool {
+    /// For one of several roles, of which a guard waits to be started, perhaps. One that another candidate leads needs no guard here; a claim starts
+    /// another one. Returns whether the role had a guard, or waited for one.
+    pub(super) fn part_with_idle_guard(&mut self, awaited: Option<&AwaitedGuard>) -> bool {
         let is_led_elsewhere = || matches!(self.node.holding(), Holding::Held { .. } | Holding::Done);
-        let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle)
-            || self.awaited_guard.as_ref().is_some_and(AwaitedGuard::is_idle);
+        let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle) || awaited.is_some_and(AwaitedGuard::is_idle);
         let parts = has_idle && !self.node.lacks_guard() && is_led_elsewhere();
-        if parts {
-            (self.job, self.awaited_guard) = (None, None);
-        }
+        self.job.take_if(|_| parts);
         parts
     }
 

@@ -15,8 +15,8 @@ use crate::time::Time;
 pub struct GuardStarts {
     at_once: usize,
     patience: Duration,
-    /// Waiting roles in order, each with the time at which its guard was wanted.
-    waiting: VecDeque<(usize, Time)>,
+    /// Waiting roles in order, each with the time at which its guard was wanted, and the orders for it.
+    waiting: VecDeque<(usize, Time, AwaitedGuard)>,
     /// The roles whose guard was forked but has not started the job yet, and since when.
     starting: BTreeMap<usize, Time>,
 }
@@ -29,35 +29,42 @@ impl GuardStarts {
         Self { at_once, patience: lease / 4, waiting: VecDeque::new(), starting: BTreeMap::new() }
     }
 
-    /// Notes that a role wants a guard from now on.
+    /// Notes that a role wants a guard from now on, unless it waits already.
     pub fn want(&mut self, role: usize, now: Time) {
-        self.waiting.push_back((role, now));
+        if self.awaited(role).is_none() {
+            self.waiting.push_back((role, now, AwaitedGuard::default()));
+        }
+    }
+
+    /// The role's guard, if it waits.
+    pub fn awaited(&mut self, role: usize) -> Option<&mut AwaitedGuard> {
+        self.waiting.iter_mut().find(|(waiting, ..)| *waiting == role).map(|(.., awaited)| awaited)
     }
 
     /// The role whose guard must start now, if any. From then on it counts as starting.
-    pub fn next(&mut self, now: Time) -> Option<usize> {
-        let (_, wanted) = *self.waiting.front()?;
+    pub fn next(&mut self, now: Time) -> Option<(usize, AwaitedGuard)> {
+        let (_, wanted, _) = *self.waiting.front()?;
         // A guard whose job is not ordered, for example because Kafka does not answer its claim, blocks the others
         // only briefly.
         self.starting.retain(|_, since| now < *since + self.patience);
         if self.starting.len() >= self.at_once && now < wanted + self.patience {
             return None;
         }
-        let (role, _) = self.waiting.pop_front()?;
+        let (role, _, awaited) = self.waiting.pop_front()?;
         self.starting.insert(role, now);
-        Some(role)
+        Some((role, awaited))
     }
 
     /// Removes the role: its guard has started its job, or will not start it.
     pub fn remove(&mut self, role: usize) {
         if self.starting.remove(&role).is_none() {
-            self.waiting.retain(|(waiting, _)| *waiting != role);
+            self.waiting.retain(|(waiting, ..)| *waiting != role);
         }
     }
 
     /// When to call [`next`](Self::next) again, unless a start ends before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let (_, wanted) = self.waiting.front()?;
+        let (_, wanted, _) = self.waiting.front()?;
         if self.starting.len() < self.at_once {
             return Some(*wanted);
         }
@@ -168,7 +175,7 @@ mod tests {
     }
 
     fn all_next(starts: &mut GuardStarts, now: Time) -> Vec<usize> {
-        core::iter::from_fn(|| starts.next(now)).collect()
+        core::iter::from_fn(|| starts.next(now)).map(|(role, _)| role).collect()
     }
 
     #[test]
