@@ -137,7 +137,7 @@ impl Guard {
             self.actions.extend(look_until.map(|until| Action::AnswerLeftBehind { until }));
         }
         run.kill(now, self.patience, lease_end, &mut self.actions);
-        if run.is_stuck(now) {
+        if run.killing.as_mut().is_some_and(|killing| killing.is_stuck(now)) {
             self.actions.push_back(Action::AnswerStuck);
             // This holds for each way in which the run ends: earlier answers stay valid, and the lease runs out by itself.
             self.forbid_release();
@@ -173,7 +173,8 @@ impl Guard {
             }
             Event::Executed => self.run.iter_mut().for_each(|run| run.executed(&mut self.actions)),
             Event::Killed(seen) => {
-                self.run.iter_mut().for_each(|run| run.killed(now, seen, self.supervisor.has_gone()));
+                let killing = self.run.as_mut().and_then(|run| run.killing.as_mut());
+                killing.into_iter().for_each(|killing| killing.performed(now, seen, self.supervisor.has_gone()));
             }
             Event::Learnt { begun } => self.look_at = now + now.since(begun) * LOOK_SHARE,
             Event::MainEnded { status } => {
@@ -269,12 +270,13 @@ impl Guard {
 
     /// Ends the run, of which no process is left.
     fn end_run(&mut self, now: Time, _: TreeGone) {
-        let end = self.run.as_ref().and_then(|run| run.end(now));
+        let run = self.run.take();
+        let end = run.as_ref().and_then(|run| run.killing.as_ref()).map(|killing| killing.end(now));
         self.tenure.iter_mut().for_each(|tenure| tenure.job_ended(end, self.kill_margin));
         self.actions.push_back(Action::TakeBack);
         // One that has ended but can't be waited for, such as one that is traced, does not count for the next run.
         self.commands = Commands::default();
-        let failure = self.run.take().and_then(GuardedRun::into_failure);
+        let failure = run.and_then(|run| run.failure);
         let term = self.take_fenced();
         let is_plain = failure.is_none() && term.is_none();
         self.actions.extend(failure.map(Action::Answer));

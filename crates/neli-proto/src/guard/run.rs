@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use super::killing::{KillMethod, KillRound, Killing, SeenEnd};
+use super::killing::{KillMethod, Killing};
 use super::message::{Action, Answer, Order, Step, Target};
 use super::queue::Queue;
 use crate::job::JobStatus;
@@ -19,13 +19,13 @@ pub(super) struct GuardedRun {
     /// Signals that wait until the main process has executed.
     held_back: Queue<Order, ()>,
     /// Why it could not execute.
-    failure: Option<Answer>,
+    pub(super) failure: Option<Answer>,
     /// Whether the main process's group was asked to stop.
     group_was_asked: bool,
     /// When the barrier ends with SIGKILL.
     kill_at: Option<Time>,
     /// Set once SIGKILL was sent.
-    killing: Option<Killing>,
+    pub(super) killing: Option<Killing>,
 }
 
 /// The state of a run, by its main process.
@@ -116,23 +116,6 @@ impl GuardedRun {
         actions.extend(killing.map(|killing| Action::Kill(killing.round(now))));
     }
 
-    /// Notes that the actions of [`Action::Kill`] were performed. `is_alone`: the supervisor is gone.
-    pub(super) fn killed(&mut self, now: Time, seen: KillRound, is_alone: bool) {
-        if let Some(killing) = &mut self.killing {
-            killing.performed(now, seen, is_alone);
-        }
-    }
-
-    /// Its end, if it was killed and nothing is left of it at `now`.
-    pub(super) fn end(&self, now: Time) -> Option<SeenEnd> {
-        self.killing.as_ref().map(|killing| killing.end(now))
-    }
-
-    /// Whether to report now that the remaining processes can't be killed; returns true once.
-    pub(super) fn is_stuck(&mut self, now: Time) -> bool {
-        self.killing.as_mut().is_some_and(|killing| killing.is_stuck(now))
-    }
-
     /// Notes that the job has executed.
     pub(super) fn executed(&mut self, actions: &mut VecDeque<Action>) {
         if self.phase == RunPhase::Starting {
@@ -174,10 +157,5 @@ impl GuardedRun {
             Some(_) => Action::TakeBack,
             None => Action::AnswerExited { status, look: may_look && !self.is_being_killed() },
         });
-    }
-
-    /// Why the job could not be started.
-    pub(super) fn into_failure(self) -> Option<Answer> {
-        self.failure
     }
 }
