@@ -21,9 +21,8 @@ use crate::supervise::MainLoop;
 impl MainLoop {
     /// Passes the window of the wall clock to the node, if it has changed or if `anyway`.
     pub(super) fn tell_window(&mut self, role: usize, now: Time, anyway: bool) {
-        let wall_clock = self.nodes.roles[role].facts.as_mut().and_then(|facts| facts.wall_clock.as_mut());
-        let window = wall_clock.and_then(|wall_clock| wall_clock.look(now, clock::wall_ms(), anyway));
-        if let Some(window) = window {
+        let facts = self.nodes.roles[role].facts.as_mut();
+        if let Some(window) = facts.and_then(|facts| facts.look(now, clock::wall_ms(), anyway)) {
             self.nodes.tell(now, role, Event::Window(window));
         }
     }
@@ -70,13 +69,24 @@ impl MainLoop {
     }
 }
 
-/// The facts of the election's key.
+/// The longest delay until a changed clock is noticed.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// The facts of the election's key, and with windows that of the wall clock.
 pub(super) struct KeyFacts {
     topic: FactsTopic,
     /// The runs that were read or recorded here.
     pub(super) runs: Runs,
-    /// `--window` and `--schedule`: the window according to the wall clock.
-    pub(super) wall_clock: Option<WallClock>,
+    /// `--window` and `--schedule`.
+    calendar: Option<Calendar>,
+    /// Whether the wall clock is read while the node leads, as with a schedule.
+    is_followed: bool,
+    /// The window that was last passed to the node.
+    window_shown: Option<Window>,
+    /// When to read the clock again.
+    look_at: Time,
+    /// The first window that it has shown.
+    first_shown: Option<Span>,
     /// `None` once this process exits.
     reader: Option<mpsc::Sender<u32>>,
     /// The number of the present or last reading. Events of earlier readings are dropped.
@@ -95,53 +105,29 @@ impl KeyFacts {
             reader: Some(session.facts_reader(topic.clone(), once.topic_settings(), once.schedule.is_some())?),
             topic,
             runs: Runs { account: Account { schedule, timezone, ..Account::default() }, last: None },
-            wall_clock: WallClock::of(once),
+            calendar: once.calendar.clone(),
+            is_followed: once.schedule.is_some(),
+            window_shown: None,
+            look_at: Time::ZERO,
+            first_shown: None,
             reading: 0,
         })
     }
 
     /// The runs, for those who watch this process.
     pub(super) fn runs(&self, next_window_ms: Option<u64>) -> RunsSnapshot {
-        let wall_clock = self.wall_clock.as_ref();
+        let next_window_ms = next_window_ms.or_else(|| Some(self.window_shown.as_ref()?.span.until_ms));
         RunsSnapshot {
             runs: self.runs.clone(),
-            next_window_ms: next_window_ms
-                .or_else(|| wall_clock?.next_window_ms())
-                .filter(|next_ms| is_start(*next_ms)),
-            success_due_ms: wall_clock.and_then(|wall_clock| {
-                let success = self.runs.account.success.as_ref().and_then(|success| success.window);
-                wall_clock.success_due_ms(success)
-            }),
+            next_window_ms: next_window_ms.filter(|next_ms| is_start(*next_ms)),
+            success_due_ms: self.success_due_ms(),
         }
     }
 
-    pub(super) fn stop_reading(&mut self) {
-        self.reader = None;
-    }
-}
-
-/// The longest delay until a changed clock is noticed.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// The window of the wall clock, and when it is read.
-#[derive(Debug)]
-pub(super) struct WallClock {
-    calendar: Calendar,
-    /// Whether it is read while the node leads, as with a schedule.
-    is_followed: bool,
-    /// The window that was last passed to the node.
-    window_shown: Option<Window>,
-    /// When to read the clock again.
-    look_at: Time,
-    /// The first window that it has shown.
-    first_shown: Option<Span>,
-}
-
-impl WallClock {
-    /// The wall clock with the calendar of these windows; `None` without windows.
-    pub(super) fn of(once: &Once) -> Option<Self> {
-        let (calendar, is_followed) = (once.calendar.clone()?, once.schedule.is_some());
-        Some(Self { calendar, is_followed, window_shown: None, look_at: Time::ZERO, first_shown: None })
+    /// When the second window without a success is over, after the one that has succeeded last, or else after the first one that was shown.
+    fn success_due_ms(&self) -> Option<u64> {
+        let success = self.runs.account.success.as_ref().and_then(|success| success.window);
+        self.calendar.as_ref()?.next_starts(success.or(self.first_shown)?.until_ms).nth(1)
     }
 
     /// When to read the clock again, while the node leads.
@@ -149,29 +135,21 @@ impl WallClock {
         self.is_followed.then_some(self.look_at)
     }
 
-    /// When the next window begins, in milliseconds since 1970.
-    pub(super) fn next_window_ms(&self) -> Option<u64> {
-        Some(self.window_shown.as_ref()?.span.until_ms)
-    }
-
-    /// When the second window without a success is over, after the one that has succeeded last, or else after the first one that was shown.
-    pub(super) fn success_due_ms(&self, success: Option<Span>) -> Option<u64> {
-        self.calendar.next_starts(success.or(self.first_shown)?.until_ms).nth(1)
-    }
-
     /// The present window, if the node must get it: if it has changed, or if `anyway`.
-    pub(super) fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
+    fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
+        let calendar = self.calendar.as_ref()?;
         let is_same =
             |window_shown: &Window| window_shown.span.from_ms <= wall_ms && wall_ms < window_shown.span.until_ms;
         let is_new = !self.window_shown.as_ref().is_some_and(is_same);
-        let window = if is_new {
-            self.window_shown.insert(self.calendar.window(wall_ms))
-        } else {
-            self.window_shown.as_ref()?
-        };
+        let window =
+            if is_new { self.window_shown.insert(calendar.window(wall_ms)) } else { self.window_shown.as_ref()? };
         self.first_shown.get_or_insert(window.span);
         let left = Duration::from_millis(window.span.until_ms.saturating_sub(wall_ms));
         self.look_at = now + left.min(LOOK_EVERY);
         (is_new || anyway).then(|| window.clone())
+    }
+
+    pub(super) fn stop_reading(&mut self) {
+        self.reader = None;
     }
 }

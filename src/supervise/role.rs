@@ -69,8 +69,8 @@ impl Role {
 
     /// With a schedule: when the leader reads the wall clock again.
     fn look_at(&self) -> Option<Time> {
-        let wall_clock = self.facts.as_ref()?.wall_clock.as_ref()?;
-        self.node.leads().and_then(|_| wall_clock.look_at())
+        let facts = self.facts.as_ref()?;
+        self.node.leads().and_then(|_| facts.look_at())
     }
 
     /// For one of several roles, of which a guard waits to be started, perhaps. One that another candidate leads needs no guard here; a claim starts
