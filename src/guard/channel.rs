@@ -104,7 +104,9 @@ impl<M: Clone + Serialize> Channel<M> {
                 if error.raw_os_error() == Some(ETOOMANYREFS) && queue.give_up_descriptor() {
                     continue;
                 }
-                self.send_again_at.set(again_at(now, error));
+                // A full socket becomes writable later. If the kernel lacks memory, or this user has too many descriptors in flight, it does not
+                // report when that is over.
+                self.send_again_at.set((error.kind() != io::ErrorKind::WouldBlock).then(|| now + SEND_AGAIN));
                 return Ok(());
             }
             queue.take_first();
@@ -153,12 +155,6 @@ fn receive_once(socket: &OwnedFd) -> nix::Result<(Vec<u8>, Option<OwnedFd>)> {
 /// Whether a packet that was not sent for this reason should be sent again; otherwise the other side is gone.
 fn is_temporary(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM | ETOOMANYREFS))
-}
-
-/// When to send such a packet again; `None` if the socket is full, which becomes writable later. If the kernel lacks memory, or this user has
-/// too many descriptors in flight, the kernel does not report when that is over.
-fn again_at(now: Time, error: &io::Error) -> Option<Time> {
-    (error.kind() != io::ErrorKind::WouldBlock).then(|| now + SEND_AGAIN)
 }
 
 #[cfg(test)]
