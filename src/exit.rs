@@ -22,6 +22,8 @@ impl ExitStatus {
     pub const SUCCESS: Self = Self::Answer(0);
     /// `assert`: the term is not led, or not for long enough.
     pub(crate) const NOT_LEADER: Self = Self::Answer(83);
+    /// A subcommand can't tell what was asked: Kafka has not answered in time, or not about all.
+    pub(crate) const UNKNOWN: Self = Self::Answer(4);
     /// This machine lacked something that it may have soon.
     pub const UNAVAILABLE: Self = Self::Answer(86);
     /// COMMAND exists but can't be run.
@@ -104,18 +106,16 @@ struct WithStatus {
     line: String,
 }
 
-/// Why Kafka has not answered in time, in a sentence: what was asked for is unknown, which is the exit status 4.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct NoAnswer(pub(crate) String);
-
-/// The answer, also if it is that Kafka has not answered in time, for the reason that `no_answer` gets.
+/// The answer, also if it is [unknown](ExitStatus::UNKNOWN) because Kafka has not answered in time, for the reason that `no_answer` gets.
 ///
 /// # Errors
 ///
 /// Any other error.
 pub(crate) fn or_no_answer<T>(answer: Result<T>, no_answer: impl FnOnce(String) -> T) -> Result<T> {
-    answer.or_else(|error| error.downcast().map(|NoAnswer(why)| no_answer(why)))
+    answer.or_else(|error| match error.downcast_ref() {
+        Some(WithStatus { status: ExitStatus::UNKNOWN, line }) => Ok(no_answer(line.clone())),
+        _ => Err(error),
+    })
 }
 
 /// An error with another exit status than 125.
@@ -127,7 +127,6 @@ pub(crate) fn with_status(status: ExitStatus, line: impl fmt::Display) -> anyhow
 pub fn status_of(error: &anyhow::Error) -> ExitStatus {
     match error.downcast_ref() {
         Some(WithStatus { status, .. }) => *status,
-        None if error.is::<NoAnswer>() => ExitStatus::Answer(4),
         None if error.chain().any(|link| link.downcast_ref().is_some_and(is_shortage)) => ExitStatus::UNAVAILABLE,
         None => ExitStatus::Ending(Ending::Refused),
     }

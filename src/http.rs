@@ -11,7 +11,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
-use hyper::{Method, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Response, StatusCode};
 use neli_proto::time::Time;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior, interval};
@@ -25,7 +26,7 @@ mod status;
 pub(crate) use answer::AnswerSource;
 pub(crate) use metrics::{Metric, Page, counter, flag, gauge, label, number, seconds};
 pub(crate) use server::{bind, serve};
-pub(crate) use snapshot::{About, Board, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally};
+pub(crate) use snapshot::{About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
 
 /// The most descriptors that the server uses.
 pub(crate) const OPEN_FILES: u64 = 80;
@@ -33,7 +34,7 @@ pub(crate) const OPEN_FILES: u64 = 80;
 /// The answers of a server. It is made and used on the server's thread alone.
 pub(crate) trait Site {
     /// The answer to a `GET` or `HEAD` of this path, which is without its query (`?`), and not `/events`.
-    fn answer(&self, path: &str) -> Answer;
+    fn answer(&self, path: &str) -> Response<Bytes>;
 
     /// The events for one client that follows.
     fn events(self: Rc<Self>) -> Events;
@@ -42,14 +43,6 @@ pub(crate) trait Site {
 /// Returns the next event as it is sent, unless nothing has changed since the last call. It is called when the connection has room: a slow reader
 /// gets fewer events, not late ones.
 pub(crate) type Events = Box<dyn FnMut() -> Option<Bytes>>;
-
-/// The answer to a request.
-#[derive(Debug, Eq, PartialEq)]
-pub(crate) struct Answer {
-    status: StatusCode,
-    content_type: &'static str,
-    body: Bytes,
-}
 
 /// The content types of bodies.
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
@@ -69,7 +62,7 @@ fn follows(method: &Method, path: &str) -> bool {
 }
 
 /// The answer of a site to any other request; a query (`?`) after the path is ignored.
-fn answer_to(site: &dyn Site, method: &Method, path: &str) -> Answer {
+fn answer_to(site: &dyn Site, method: &Method, path: &str) -> Response<Bytes> {
     if is_read(method) {
         site.answer(path)
     } else {
@@ -77,16 +70,23 @@ fn answer_to(site: &dyn Site, method: &Method, path: &str) -> Answer {
     }
 }
 
-pub(crate) fn ok(content_type: &'static str, body: Bytes) -> Answer {
-    Answer { status: StatusCode::OK, content_type, body }
+pub(crate) fn ok(content_type: &'static str, body: Bytes) -> Response<Bytes> {
+    response(StatusCode::OK, content_type, body)
 }
 
-pub(crate) fn unavailable(why: &str) -> Answer {
+pub(crate) fn unavailable(why: &str) -> Response<Bytes> {
     text(StatusCode::SERVICE_UNAVAILABLE, why)
 }
 
-pub(crate) fn text(status: StatusCode, line: &str) -> Answer {
-    Answer { status, content_type: TEXT, body: format!("{line}\n").into() }
+pub(crate) fn text(status: StatusCode, line: &str) -> Response<Bytes> {
+    response(status, TEXT, format!("{line}\n").into())
+}
+
+fn response<B>(status: StatusCode, content_type: &'static str, body: B) -> Response<B> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
 }
 
 /// What was rendered last, with its time. It is used again for a moment, so that many requests cost little.

@@ -32,18 +32,6 @@ struct Assert {
     min_left: Duration,
 }
 
-/// Whether the caller leads.
-struct Answer {
-    /// The source of the answer.
-    by: &'static str,
-    /// The rest of the lease; `None` if it is unknown or zero.
-    left: Option<Duration>,
-    /// Whether it leads, with so much of the lease left as is asked for; `None` if it is unknown.
-    leads: Option<bool>,
-    /// Why not, or why that is unknown.
-    why: Option<String>,
-}
-
 /// Reports whether the term is led with at least the requested rest of its lease.
 ///
 /// # Errors
@@ -62,16 +50,24 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
             )
         })
     };
-    let Answer { by, left, leads, why } = if let Some(answer) = by_descriptor(assert, args) {
-        answer
-    } else {
-        let no_answer = |why| Answer { by: JOURNAL, left: None, leads: None, why: Some(why) };
-        or_no_answer(by_journal(assert, &look()?), no_answer)?
+    let (by, answer) = match by_descriptor(assert, args) {
+        Some(left) => ("lease", Ok(left)),
+        None => ("journal", or_no_answer(by_journal(assert, &look()?), |why| Err((None, why)))?),
+    };
+    let left = answer.as_ref().ok().copied();
+    let (leads, why) = match answer {
+        Ok(left) if left.is_zero() => (Some(false), Some(format!("the lease of term {} is over", assert.term))),
+        Ok(left) if left < assert.min_left => {
+            let min_left = spoken(assert.min_left);
+            (Some(false), Some(format!("{} of the lease is left, and --min-left is {min_left}", span(left))))
+        }
+        Ok(_) => (Some(true), None),
+        Err((leads, why)) => (leads, Some(why)),
     };
     let status = match leads {
         Some(true) => ExitStatus::SUCCESS,
         Some(false) => ExitStatus::NOT_LEADER,
-        None => ExitStatus::Answer(4),
+        None => ExitStatus::UNKNOWN,
     };
     if is_json {
         let ts = timestamp(clock::wall_ms());
@@ -128,45 +124,28 @@ fn of_another_election(args: &ParsedArgs) -> Option<anyhow::Error> {
     })
 }
 
-impl Answer {
-    /// The rest of the lease.
-    fn left(assert: &Assert, by: &'static str, left: Duration) -> Self {
-        let why = if left.is_zero() {
-            Some(format!("the lease of term {} is over", assert.term))
-        } else {
-            let short =
-                || format!("{} of the lease is left, and --min-left is {}", span(left), spoken(assert.min_left));
-            (left < assert.min_left).then(short)
-        };
-        Self { by, left: Some(left), leads: Some(why.is_none()), why }
-    }
-}
-
-/// By the lease descriptor, if there is one for the term.
-fn by_descriptor(assert: &Assert, args: &ParsedArgs) -> Option<Answer> {
+/// The rest of the lease by the lease descriptor, if there is one for the term.
+fn by_descriptor(assert: &Assert, args: &ParsedArgs) -> Option<Duration> {
     let (term, deadline) = lease::read(assert.descriptor?)?;
     // In another time namespace than the job's the deadline can't be compared with this process's clock.
     let namespaces = procfs::time_namespace().zip(args.raw_variable(job_variables::TIME_NAMESPACE));
     if term != assert.term || namespaces.is_some_and(|(own, of_job)| *own != *of_job) {
         return None;
     }
-    Some(Answer::left(assert, "lease", deadline.since(clock::now())))
+    Some(deadline.since(clock::now()))
 }
 
-/// The source of an answer from outside.
-const JOURNAL: &str = "journal";
-
-/// By the journal, from outside.
-fn by_journal(assert: &Assert, look: &Look) -> Result<Answer> {
+/// The rest of the lease by the journal, from outside; or whether the term is led by somebody else or not at all, as far as that is known, and why.
+fn by_journal(assert: &Assert, look: &Look) -> Result<Result<Duration, (Option<bool>, String)>> {
     let observation = reading::run(see(look, Some("--role says of which the term is")))?;
     let seen = observation.first()?;
     let current = seen.observer().leadership(read_at());
     let why = match current.lease() {
-        Some((leader, left)) if leader.term == assert.term => return Ok(Answer::left(assert, JOURNAL, left)),
+        Some((leader, left)) if leader.term == assert.term => return Ok(Ok(left)),
         Some((leader, _)) => format!("{} leads, term {}", leader.shown(), leader.term),
         None => seen.no_record().filter(|_| current.is_vacant()).unwrap_or_else(|| sentence(current)),
     };
-    Ok(Answer { by: JOURNAL, left: None, leads: (!current.is_unknown()).then_some(false), why: Some(why) })
+    Ok(Err(((!current.is_unknown()).then_some(false), why)))
 }
 
 #[cfg(test)]

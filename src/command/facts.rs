@@ -18,7 +18,7 @@ use crate::calendar::{Calendar, Edges, has_beginning, is_start, zone};
 use crate::command::look::Look;
 use crate::command::reading::{Limit, Reading, Seen, read_at};
 use crate::command::wording::date;
-use crate::exit::NoAnswer;
+use crate::exit::{ExitStatus, status_of, with_status};
 use crate::report::json::run;
 use crate::text::{span, spoken};
 
@@ -104,7 +104,9 @@ pub(super) async fn read(topic: &FactsTopic, look: &Look) -> Result<Facts> {
     let read = reading.read_to_end(Limit::of_all(look.timeout), |bounds| bounds.start, handle_record).await;
     let (name, within) = (&topic.name, spoken(look.timeout));
     let late = format!("topic {name:?}: it is not read to its end within {within}; see --timeout");
-    read.map_err(|error| if error.is::<NoAnswer>() { NoAnswer(late).into() } else { error })?;
+    read.map_err(|error| {
+        if status_of(&error) == ExitStatus::UNKNOWN { with_status(ExitStatus::UNKNOWN, late) } else { error }
+    })?;
     Ok(facts)
 }
 

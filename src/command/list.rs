@@ -24,9 +24,6 @@ use crate::text::{self, one_line, timestamp};
 
 mod live;
 
-/// Kafka does not answer in time.
-const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
-
 /// No election has the group that was asked for.
 const VACANT: ExitStatus = ExitStatus::Answer(3);
 
@@ -69,7 +66,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     if unread.is_empty() {
         return Ok(ExitStatus::SUCCESS);
     }
-    Err(with_status(UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
+    Err(with_status(ExitStatus::UNKNOWN, format!("not all could be read: {}", unread.join("; "))))
 }
 
 /// What is listed.

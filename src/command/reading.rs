@@ -21,7 +21,7 @@ use tokio::task::unconstrained;
 use tokio::time::timeout;
 
 use crate::command::wording::kafka_is_away;
-use crate::exit::NoAnswer;
+use crate::exit::{ExitStatus, with_status};
 use crate::text::{reason, spoken};
 
 mod found_elections;
@@ -214,7 +214,7 @@ impl Reading {
     /// Waits for the bounds of all logs.
     ///
     /// # Errors
-    /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
+    /// Kafka refuses permanently, the log can't be read, or there is no answer in time ([`ExitStatus::UNKNOWN`]).
     pub(super) async fn bounds(&mut self, limit: Limit) -> Result<BTreeMap<i32, LogBounds>> {
         loop {
             if let Some(bounds) = self.progress.bounds() {
@@ -227,7 +227,7 @@ impl Reading {
     /// The next event before the end that the logs had when the reading began; `None` at the end.
     ///
     /// # Errors
-    /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
+    /// Kafka refuses permanently, the log can't be read, or there is no answer in time ([`ExitStatus::UNKNOWN`]).
     pub(super) async fn next_before_end(&mut self, limit: Limit) -> Result<Option<KafkaEvent>> {
         if self.is_at_end() { Ok(None) } else { self.next_within(limit).await.map(Some) }
     }
@@ -235,13 +235,13 @@ impl Reading {
     async fn next_within(&mut self, limit: Limit) -> Result<KafkaEvent> {
         let event = self.next(Some(limit.due())).await?;
         let (bootstrap, why) = (&self.source.access.bootstrap, self.trouble.as_deref());
-        event.ok_or_else(|| anyhow!(NoAnswer(no_answer(bootstrap, limit.timeout, why))))
+        event.ok_or_else(|| with_status(ExitStatus::UNKNOWN, no_answer(bootstrap, limit.timeout, why)))
     }
 
     /// Passes on the records of one partition from where `from` chooses up to the end of its log.
     ///
     /// # Errors
-    /// Kafka refuses permanently, the log can't be read, or there is [`NoAnswer`] in time.
+    /// Kafka refuses permanently, the log can't be read, or there is no answer in time ([`ExitStatus::UNKNOWN`]).
     pub(super) async fn read_to_end(
         &mut self,
         limit: Limit,
@@ -382,7 +382,7 @@ impl Following {
     ///
     /// # Errors
     ///
-    /// Kafka refuses permanently, or there is [`NoAnswer`] in time.
+    /// Kafka refuses permanently, or there is no answer in time ([`ExitStatus::UNKNOWN`]).
     pub(super) async fn read_to_ends(
         &mut self,
         topics: &mut Topics,
@@ -409,7 +409,7 @@ impl Following {
         }
         if !was_answered {
             let why = topics.outage().map(|(_, why)| why);
-            bail!(NoAnswer(no_answer(&self.access.bootstrap, limit.timeout, why)));
+            return Err(with_status(ExitStatus::UNKNOWN, no_answer(&self.access.bootstrap, limit.timeout, why)));
         }
         topics.note_latest();
         if let Some(doubt) = observation::doubt(observers(topics, group), self.access.embedded.is_some()) {

@@ -20,7 +20,7 @@ use crate::command::request::{
     Answer, Appended, Ask, HEARD_WITHIN, Outcome, add, answered, ask_candidates, operator, request, see,
 };
 use crate::command::wording::{counted, named};
-use crate::exit::{ExitStatus, NoAnswer, or_no_answer};
+use crate::exit::{ExitStatus, or_no_answer};
 use crate::report::election::{asked_by, sentence};
 use crate::text::{span, spoken};
 
@@ -252,11 +252,10 @@ async fn none_has_room(look: &Look, standbys: &[Standby<'_>]) -> Result<Option<S
     let limits = standbys.iter().map(|standby| Some((standby.candidate, standby.candidate.max_roles()?)));
     let Some(limits) = limits.collect::<Option<Vec<_>>>() else { return Ok(None) };
     let of_all = Look { election: ElectionId { role_name: None, ..look.election.clone() }, ..look.clone() };
-    let (all, at) = match see(&of_all, None).await {
+    let (all, at) = match or_no_answer(see(&of_all, None).await.map(Ok), Err)? {
         Ok(all) => (all, read_at()),
-        Err(error) => {
-            let (NoAnswer(why), names) = (error.downcast()?, limits.iter().map(|(candidate, _)| candidate.shown()));
-            let names = names.collect::<Vec<_>>().join(", ");
+        Err(why) => {
+            let names = limits.iter().map(|(candidate, _)| candidate.shown()).collect::<Vec<_>>().join(", ");
             return Ok(Some(format!("how many roles are led by {names} is unknown: {why}")));
         }
     };

@@ -21,7 +21,7 @@ use crate::command::look::{Look, TIMEOUT};
 use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, FoundElections, Observation, Seen, in_topic, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, groups, led_of, named};
-use crate::exit::{ExitStatus, NoAnswer};
+use crate::exit::{ExitStatus, status_of};
 use crate::report::election::{asked_by, sentence};
 use crate::report::json::{self, ended, joined, leaders_hello, release, runs};
 use crate::text::{self, one_line, span, spoken, timestamp};
@@ -33,8 +33,6 @@ mod key;
 const LED: ExitStatus = ExitStatus::SUCCESS;
 /// There is no leader.
 const VACANT: ExitStatus = ExitStatus::Answer(3);
-/// The leader is unknown.
-const UNKNOWN: ExitStatus = ExitStatus::Answer(4);
 
 /// The pause between two pages of the live view.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -53,11 +51,11 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 /// Shows the election as it is now, or each second, with the last changes.
 pub(super) fn shown(look: &Look, is_live: bool) -> Result<ExitStatus> {
     match reading::run(show(look, is_live)) {
-        Err(error) if error.is::<NoAnswer>() && look.json => {
+        Err(error) if status_of(&error) == ExitStatus::UNKNOWN && look.json => {
             output::print(&unread(&look.election, &error.to_string()))?;
-            Ok(UNKNOWN)
+            Ok(ExitStatus::UNKNOWN)
         }
-        Err(error) if error.is::<NoAnswer>() => Err(error.context("can't tell who leads")),
+        Err(error) if status_of(&error) == ExitStatus::UNKNOWN => Err(error.context("can't tell who leads")),
         shown => shown.or_else(output::unless_closed),
     }
 }
@@ -107,7 +105,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             output::print(&text)?;
             // The worst state counts.
             let statuses = shown.iter().map(|one| one.status().0);
-            return Ok(statuses.max_by_key(|status| status.code()).unwrap_or(UNKNOWN));
+            return Ok(statuses.max_by_key(|status| status.code()).unwrap_or(ExitStatus::UNKNOWN));
         }
         output::show(&live_page(&shown, &observation))?;
         let present = observation.first().ok().map(present_run);
@@ -190,7 +188,7 @@ impl Snapshot<'_> {
         } else if self.listed.current.is_vacant() {
             (VACANT, Tone::Bad)
         } else {
-            (UNKNOWN, Tone::Unknown)
+            (ExitStatus::UNKNOWN, Tone::Unknown)
         }
     }
 

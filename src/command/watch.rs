@@ -21,7 +21,7 @@ use crate::command::reading::{self, FoundElections, Limit, News, Observation, re
 use crate::command::status;
 use crate::command::watch::account::Account;
 use crate::command::wording::no_record;
-use crate::exit::{ExitStatus, NoAnswer};
+use crate::exit::{ExitStatus, status_of};
 
 mod account;
 
@@ -44,7 +44,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let show = Show { from, until_end, has_hellos, accounts: Vec::new(), is_live: false };
     match reading::run(show.run(look)) {
         Ok(()) => Ok(ExitStatus::SUCCESS),
-        Err(error) if error.is::<NoAnswer>() => Err(error.context("can't tell who leads")),
+        Err(error) if status_of(&error) == ExitStatus::UNKNOWN => Err(error.context("can't tell who leads")),
         Err(refusal) => unless_closed(refusal),
     }
 }

@@ -4,14 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::StatusCode;
 use hyper::body::Bytes;
+use hyper::{Response, StatusCode};
 use neli_kafka::clock;
 use neli_proto::leadership::ReadAt;
 use neli_proto::time::Time;
 
 use super::snapshot::{Board, RoleSnapshot, Snapshot};
-use super::{Answer, Events, HTML, JSON, Kept, METRICS, Site, metrics, ok, status, text, unavailable};
+use super::{Events, HTML, JSON, Kept, METRICS, Site, metrics, ok, status, text, unavailable};
 use crate::text::spoken;
 
 /// For this time a rendered snapshot is used again.
@@ -30,7 +30,7 @@ pub(crate) struct AnswerSource {
 type Rendered = Kept<(Arc<Snapshot>, Bytes)>;
 
 impl Site for AnswerSource {
-    fn answer(&self, path: &str) -> Answer {
+    fn answer(&self, path: &str) -> Response<Bytes> {
         let (now, snapshot) = (clock::now(), self.look());
         match path {
             "/" => ok(HTML, Bytes::from_static(PAGE.as_bytes())),
@@ -87,7 +87,7 @@ fn kept(last: &Rendered, now: Time, snapshot: &Arc<Snapshot>, render: impl FnOnc
 }
 
 /// Whether the main loop runs.
-fn health(snapshot: &Snapshot, now: Time) -> Answer {
+fn health(snapshot: &Snapshot, now: Time) -> Response<Bytes> {
     match snapshot.hangs_for(now) {
         None => text(StatusCode::OK, "ok"),
         Some(age) => unavailable(&format!("the main loop has not run for {}", spoken(age))),
@@ -95,7 +95,7 @@ fn health(snapshot: &Snapshot, now: Time) -> Answer {
 }
 
 /// Whether the main loop runs, and this process could lead: a broker answers, and the journal was read.
-fn readiness(snapshot: &Snapshot, now: Time) -> Answer {
+fn readiness(snapshot: &Snapshot, now: Time) -> Response<Bytes> {
     match (snapshot.kafka.outage.trouble(), snapshot.hangs_for(now)) {
         (_, Some(_)) => health(snapshot, now),
         (Some((since, why)), None) => {
@@ -113,7 +113,11 @@ fn named<'a>(roles: &'a [Arc<RoleSnapshot>], label: &str) -> Option<&'a Arc<Role
 }
 
 /// Whether this process leads one of these roles.
-fn leader<'a>(snapshot: &Snapshot, roles: impl IntoIterator<Item = &'a Arc<RoleSnapshot>>, now: Time) -> Answer {
+fn leader<'a>(
+    snapshot: &Snapshot,
+    roles: impl IntoIterator<Item = &'a Arc<RoleSnapshot>>,
+    now: Time,
+) -> Response<Bytes> {
     let roles: Vec<&RoleSnapshot> = roles.into_iter().map(Arc::as_ref).collect();
     match (roles.iter().find(|role| role.leads(now)), roles.as_slice()) {
         (_, []) => text(StatusCode::NOT_FOUND, "this process has no such role"),

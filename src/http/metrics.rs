@@ -80,29 +80,29 @@ const OF_ROLES: [Metric<OfRole>; 18] = [
     counter(
         "neli_recorded_runs_total",
         "Runs of --once, --window or --schedule that have ended, as recorded by all processes. This and the next ones: of the leader.",
-        |role, now, _| Some(number(role.known_runs(now)?.runs.account.runs)),
+        |role, now, _| Some(number(role.known_runs(now)?.account.runs)),
     ),
     counter("neli_recorded_failures_total", "Those of them that have failed.", |role, now, _| {
-        Some(number(role.known_runs(now)?.runs.account.failures))
+        Some(number(role.known_runs(now)?.account.failures))
     }),
     gauge("neli_last_run_failed", "1 if the last recorded run has failed, else 0.", |role, now, _| {
-        Some(flag(role.known_runs(now)?.runs.last.as_ref()?.outcome == Outcome::Failed))
+        Some(flag(role.known_runs(now)?.last.as_ref()?.outcome == Outcome::Failed))
     }),
     gauge(
         "neli_last_run_exit_status",
         "The job's status in the last recorded run; 128 + n if signal n killed it.",
-        |role, now, _| role.known_runs(now)?.runs.last.as_ref()?.exit.map(f64::from),
+        |role, now, _| role.known_runs(now)?.last.as_ref()?.exit.map(f64::from),
     ),
     gauge(
         "neli_last_success_timestamp_seconds",
         "When the last success was recorded, by the clock of its machine.",
-        |role, now, _| role.known_runs(now)?.runs.account.success.as_ref()?.at_ms.map(seconds),
+        |role, now, _| role.known_runs(now)?.account.success.as_ref()?.at_ms.map(seconds),
     ),
     gauge("neli_next_window_timestamp_seconds", "When the next window begins.", |role, now, _| {
-        role.known_runs(now)?.next_window_ms.map(seconds)
+        role.known_runs(now).and(role.next_window_ms).map(seconds)
     }),
     gauge("neli_success_due_timestamp_seconds", "When two windows have passed without a success.", |role, now, _| {
-        role.known_runs(now)?.success_due_ms.map(seconds)
+        role.known_runs(now).and(role.success_due_ms).map(seconds)
     }),
 ];
 

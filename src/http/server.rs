@@ -10,7 +10,7 @@ use std::{io, thread};
 
 use anyhow::{Context as _, Result};
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::header::{ALLOW, CACHE_CONTROL, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 
-use super::{Payload, Site, answer_to, follows, text};
+use super::{Payload, Site, answer_to, follows, response, text};
 use crate::config::Listen;
 use crate::exit::{ExitStatus, with_status};
 use crate::text::reason;
@@ -148,21 +148,19 @@ impl Server {
     }
 
     fn respond(&self, request: &Request<Incoming>) -> Response<Payload> {
-        let (status, kind, payload) = self.payload(request.method(), request.uri().path());
-        let mut response = Response::new(payload);
-        *response.status_mut() = status;
+        let mut response = self.answer(request.method(), request.uri().path());
+        let is_refused = response.status() == StatusCode::METHOD_NOT_ALLOWED;
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if status == StatusCode::METHOD_NOT_ALLOWED {
+        if is_refused {
             headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
         response
     }
 
-    /// The response: status, type and body. A large body or a follower without a free permit is refused.
-    fn payload(&self, method: &Method, path: &str) -> (StatusCode, &'static str, Payload) {
+    /// The answer to a request. A large body or a follower without a free permit is refused.
+    fn answer(&self, method: &Method, path: &str) -> Response<Payload> {
         let permit = |of: &Arc<Semaphore>| Arc::clone(of).try_acquire_owned().ok();
         let busy = || text(StatusCode::SERVICE_UNAVAILABLE, "too many requests at the same time; try again later");
         let mut place = None;
@@ -170,17 +168,17 @@ impl Server {
             answer_to(&*self.site, method, path)
         } else if let Some(place) = permit(&self.followers) {
             let live = Payload::live(Rc::clone(&self.site).events(), place);
-            return (StatusCode::OK, "text/event-stream", live);
+            return response(StatusCode::OK, "text/event-stream", live);
         } else {
             busy()
         };
-        if answer.body.len() > LARGE {
+        if answer.body().len() > LARGE {
             place = permit(&self.large_answers);
             if place.is_none() {
                 answer = busy();
             }
         }
-        (answer.status, answer.content_type, Payload::whole(answer.body, place))
+        answer.map(|body| Payload::whole(body, place))
     }
 }
 

@@ -54,14 +54,8 @@ pub(crate) struct RoleSnapshot {
     pub(crate) at: Time,
     pub(crate) status: Status,
     pub(crate) tally: Tally,
-    /// `--once`, `--window` or `--schedule`.
-    pub(crate) runs: Option<RunsSnapshot>,
-}
-
-/// The runs of a key, or of an election's windows.
-#[derive(Clone, Debug)]
-pub(crate) struct RunsSnapshot {
-    pub(crate) runs: Runs,
+    /// `--once`, `--window` or `--schedule`: the runs of the key, or of the election's windows.
+    pub(crate) runs: Option<Runs>,
     /// When the next window begins, in milliseconds since 1970.
     pub(crate) next_window_ms: Option<u64>,
     /// When two windows will have passed without a success, in milliseconds since 1970.
@@ -92,7 +86,7 @@ impl RoleSnapshot {
     }
 
     /// The runs, if this process leads: others read the facts when they lead.
-    pub(super) fn known_runs(&self, now: Time) -> Option<&RunsSnapshot> {
+    pub(super) fn known_runs(&self, now: Time) -> Option<&Runs> {
         self.runs.as_ref().filter(|_| self.leads(now))
     }
 

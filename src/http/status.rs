@@ -54,7 +54,7 @@ fn role_part(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> Value 
         "leader": status.leader().map(|leader| leader_part(role, leader, moment)),
         "release": status.release().map(|release| json::release(release, moment)),
         "ended": status.last_term.ended.as_ref().map(|ended| json::ended(ended, moment)),
-        "runs": role.known_runs(moment.now).map(|known| json::runs(&known.runs, known.next_window_ms)),
+        "runs": role.known_runs(moment.now).map(|runs| json::runs(runs, role.next_window_ms)),
         "void_claims": status.counts.void_in_a_row,
         "standbys": standbys(snapshot, role, moment.now),
     })

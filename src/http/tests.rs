@@ -19,7 +19,7 @@ use neli_proto::time::{Span, Time};
 use serde_json::Value;
 
 use super::answer::AnswerSource;
-use super::{About, Board, Echoes, Histogram, RoleSnapshot, RunsSnapshot, Snapshot, Tally, metrics, status};
+use super::{About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, metrics, status};
 use super::{answer_to, follows};
 
 mod dashboard;
@@ -73,7 +73,16 @@ fn role(position: Position, leader: Option<Leader>, state: TermState) -> RoleSna
     let last_term = LastTerm { leader, release, ended: None };
     let status =
         Status { last_term, term_state, position, lease_end, standbys: vec![other], counts, ..Status::default() };
-    RoleSnapshot { label: "0".to_owned(), partition: 0, at: now(), status, tally: Tally::default(), runs: None }
+    RoleSnapshot {
+        label: "0".to_owned(),
+        partition: 0,
+        at: now(),
+        status,
+        tally: Tally::default(),
+        runs: None,
+        next_window_ms: None,
+        success_due_ms: None,
+    }
 }
 
 /// Ann has asked the leader to stand down.
@@ -101,17 +110,17 @@ fn leading() -> RoleSnapshot {
     let job = JobReport { state: JobState::Running, pid: Some(4_711), attempt: 1, since: ago(55_000) };
     let leading =
         role(Position::Leading { term: 42, job, stopping: None }, Some(leader(true, ago(800))), TermState::Led);
-    RoleSnapshot { runs: Some(runs()), ..leading }
+    with_runs(leading)
 }
 
 /// The last of twelve nightly runs has failed.
-fn runs() -> RunsSnapshot {
+fn with_runs(role: RoleSnapshot) -> RoleSnapshot {
     let night = |from_ms| Some(Span { from_ms, until_ms: from_ms + 86_400_000 });
     let success = Success { window: night(1_769_738_400_000), at_ms: Some(1_769_738_460_000), by: Some("db1".into()) };
     let account = Account { runs: 12, failures: 2, success: Some(success), ..Account::default() };
     let fact = br#"{"v":1,"key":"2026-01-31T02:00:00Z","outcome":"failed","term":42,"name":"db2","exit":3,"attempt":1,"at_ms":1769824861000}"#;
-    let runs = Runs { account, last: Some(Fact::parse(fact).expect("a fact")) };
-    RunsSnapshot { runs, next_window_ms: Some(1_769_911_200_000), success_due_ms: Some(1_769_997_600_000) }
+    let runs = Some(Runs { account, last: Some(Fact::parse(fact).expect("a fact")) });
+    RoleSnapshot { runs, next_window_ms: Some(1_769_911_200_000), success_due_ms: Some(1_769_997_600_000), ..role }
 }
 
 fn led_by(leader: Leader) -> RoleSnapshot {
@@ -175,10 +184,9 @@ fn a_label_has_only_visible_characters() {
 
 #[test]
 fn metrics_of_a_leader_and_of_a_standby() {
-    let mut second = led_by(leader(false, ago(300)));
-    second.label = "mail".to_owned();
     // It led before, and others have recorded runs since.
-    second.runs = Some(runs());
+    let mut second = with_runs(led_by(leader(false, ago(300))));
+    second.label = "mail".to_owned();
     let text = metrics::render(&snapshot(now(), vec![leading(), second]), now());
     let first = "{group=\"bill\\\"ing\",role=\"0\"}";
     let mail = "{group=\"bill\\\"ing\",role=\"mail\"}";
@@ -397,7 +405,7 @@ fn a_standby_without_recent_hellos_is_dropped() {
 fn statuses(snapshot: Snapshot) -> Vec<u16> {
     let source = AnswerSource::new(Arc::new(Board::new(snapshot)));
     let paths = ["/", "/healthz", "/readyz", "/leader", "/leader/0", "/leader/1", "/metrics", "/status", "/other"];
-    let status = |path: &&str| answer_to(&source, &Method::GET, path).status.as_u16();
+    let status = |path: &&str| answer_to(&source, &Method::GET, path).status().as_u16();
     paths.iter().map(status).collect()
 }
 
@@ -425,8 +433,8 @@ fn each_path_has_its_status() {
 fn body(roles: Vec<RoleSnapshot>) -> String {
     let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), roles))));
     let answer = answer_to(&source, &Method::GET, "/leader");
-    assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
-    String::from_utf8_lossy(&answer.body).into_owned()
+    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    String::from_utf8_lossy(answer.body()).into_owned()
 }
 
 /// docs/http.md describes it.
@@ -448,7 +456,7 @@ fn a_role_with_a_name_is_found_by_its_number_too() {
     let role = |label: &str| RoleSnapshot { label: label.to_owned(), ..standing_by(None, TermState::Undecided) };
     let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), vec![role("web"), role("mail")]))));
     let statuses = ["web", "1", "2", "x"]
-        .map(|label| answer_to(&source, &Method::GET, &format!("/leader/{label}")).status.as_u16());
+        .map(|label| answer_to(&source, &Method::GET, &format!("/leader/{label}")).status().as_u16());
     assert_eq!(statuses, [503, 503, 404, 404]);
 }
 
@@ -471,10 +479,10 @@ fn nothing_can_be_changed() {
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::CONNECT] {
         for path in ["/leader", "/events"] {
             assert!(!follows(&method, path));
-            assert_eq!(answer_to(&source, &method, path).status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+            assert_eq!(answer_to(&source, &method, path).status(), StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
         }
     }
-    assert_eq!(answer_to(&source, &Method::HEAD, "/status").status, StatusCode::OK);
+    assert_eq!(answer_to(&source, &Method::HEAD, "/status").status(), StatusCode::OK);
     assert!(follows(&Method::GET, "/events") && !follows(&Method::GET, "/status"));
 }
 

@@ -15,7 +15,6 @@ use neli_proto::time::{Span, Time, Window};
 
 use crate::calendar::{Calendar, is_start};
 use crate::config::Once;
-use crate::http::RunsSnapshot;
 use crate::supervise::MainLoop;
 
 impl MainLoop {
@@ -114,18 +113,14 @@ impl KeyFacts {
         })
     }
 
-    /// The runs, for those who watch this process.
-    pub(super) fn runs(&self, next_window_ms: Option<u64>) -> RunsSnapshot {
-        let next_window_ms = next_window_ms.or_else(|| Some(self.window_shown.as_ref()?.span.until_ms));
-        RunsSnapshot {
-            runs: self.runs.clone(),
-            next_window_ms: next_window_ms.filter(|next_ms| is_start(*next_ms)),
-            success_due_ms: self.success_due_ms(),
-        }
+    /// When the next window begins, if the node does not know it.
+    pub(super) fn next_window_ms(&self, by_node_ms: Option<u64>) -> Option<u64> {
+        let next_ms = by_node_ms.or_else(|| Some(self.window_shown.as_ref()?.span.until_ms));
+        next_ms.filter(|next_ms| is_start(*next_ms))
     }
 
     /// When the second window without a success is over, after the one that has succeeded last, or else after the first one that was shown.
-    fn success_due_ms(&self) -> Option<u64> {
+    pub(super) fn success_due_ms(&self) -> Option<u64> {
         let success = self.runs.account.success.as_ref().and_then(|success| success.window);
         self.calendar.as_ref()?.next_starts(success.or(self.first_shown)?.until_ms).nth(1)
     }

@@ -22,6 +22,7 @@ use crate::http::{self, About, AnswerSource, Board, Echoes, Histogram, RoleSnaps
 use crate::report::election::{of_roles, of_status, of_trouble, present_trouble};
 use crate::report::events;
 use crate::supervise::MainLoop;
+use crate::supervise::facts::KeyFacts;
 use crate::supervise::role::Role;
 
 impl MainLoop {
@@ -173,6 +174,17 @@ impl Publisher {
 fn snapshot(role: &Role, now: Time) -> Arc<RoleSnapshot> {
     let status = role.node.status(now);
     let (label, partition) = (role.election.label(), role.election.partition);
-    let runs = role.facts.as_ref().map(|facts| facts.runs(status.next_window_ms));
-    Arc::new(RoleSnapshot { label, partition, at: now, status, tally: role.tally, runs })
+    let facts = role.facts.as_ref();
+    let next_window_ms = facts.and_then(|facts| facts.next_window_ms(status.next_window_ms));
+    let (runs, success_due_ms) = (facts.map(|facts| facts.runs.clone()), facts.and_then(KeyFacts::success_due_ms));
+    Arc::new(RoleSnapshot {
+        label,
+        partition,
+        at: now,
+        status,
+        tally: role.tally,
+        runs,
+        next_window_ms,
+        success_due_ms,
+    })
 }

@@ -10,7 +10,7 @@ use neli_proto::leadership::{Leadership, ReadAt, Unknown};
 use neli_proto::observer::{JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 
-use super::{List, Listed, Rank, SPAN, UNKNOWN, hidden, is_meant, none, place};
+use super::{List, Listed, Rank, SPAN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, fitted, unless_closed};
 use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told, warn_of_unread};
 use crate::command::wording::{self, counted, led_of};
@@ -174,7 +174,10 @@ impl<'a> Watch<'a> {
     fn tick(&mut self, at: ReadAt) -> Result<()> {
         if self.answer_due.is_some_and(|due| due <= at.now) {
             let why = self.topics.outage().map(|(_, why)| why);
-            return Err(with_status(UNKNOWN, no_answer(&self.list.access.bootstrap, self.list.timeout, why)));
+            return Err(with_status(
+                ExitStatus::UNKNOWN,
+                no_answer(&self.list.access.bootstrap, self.list.timeout, why),
+            ));
         }
         let mut silent = Vec::new();
         for (name, topic) in self.topics.topics_mut().filter(|(name, _)| self.told.contains(*name)) {

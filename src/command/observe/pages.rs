@@ -5,15 +5,15 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hyper::StatusCode;
 use hyper::body::Bytes;
+use hyper::{Response, StatusCode};
 use neli_kafka::clock;
 
 use super::page::Overview;
 use super::state::State;
 use super::{json, page};
 use crate::command::reading::read_at;
-use crate::http::{Answer, Events, HTML, JAVA_SCRIPT, JSON, Kept, METRICS, Site, ok, text, unavailable};
+use crate::http::{Events, HTML, JAVA_SCRIPT, JSON, Kept, METRICS, Site, ok, text, unavailable};
 use crate::process::locked;
 use crate::text::spoken;
 
@@ -46,7 +46,7 @@ impl Pages {
         kept(&self.overview, || Rc::new(Overview::of(&locked(&self.state), read_at())))
     }
 
-    fn readiness(&self) -> Answer {
+    fn readiness(&self) -> Response<Bytes> {
         let state = locked(&self.state);
         match state.topics.outage() {
             Some((since, why)) => {
@@ -59,7 +59,7 @@ impl Pages {
 }
 
 impl Site for Pages {
-    fn answer(&self, path: &str) -> Answer {
+    fn answer(&self, path: &str) -> Response<Bytes> {
         let rendered = |render: fn(&State, neli_proto::leadership::ReadAt) -> String| {
             Bytes::from(render(&locked(&self.state), read_at()))
         };

@@ -48,7 +48,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             let shown = shown.unwrap_or_else(|| format!("{key}: {}", of_windows.unwrap_or("nothing is recorded")));
             (*state, if is_done { ExitStatus::SUCCESS } else { ExitStatus::Answer(3) }, format!("{shown}{gone}"))
         }
-        Err(why) => ("unknown", ExitStatus::Answer(4), format!("can't tell whether {key} is done: {why}")),
+        Err(why) => ("unknown", ExitStatus::UNKNOWN, format!("can't tell whether {key} is done: {why}")),
     };
     let text = if look.json {
         json(&joined([
