@@ -1,6 +1,5 @@
 //! `status`: the leader of an election, or why there is none and until when; and the standbys. Of a group with several roles: a table of them.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -84,30 +83,29 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
         }
         let mapping = observation.found.mapping.as_ref();
         // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.
-        let snapshots = observation.seen().map(|seen| {
+        let elections = observation.seen().map(|seen| {
             let (topic, found) = (seen.election.topic.as_str(), seen.read);
             let current = if is_live { found.leadership(at) } else { found.observer().leadership(at) };
             let standbys = found.observer().standbys(at);
             let no_room = NoRoom::of(&standbys, || mapping.map_or(1, Mapping::count)).filter(|_| current.is_vacant());
-            let listed = Listed { at, topic, found, current, standbys, no_room };
-            Snapshot { seen, mapping, last_run: run.as_ref(), listed }
+            Listed { at, topic, found, current, standbys, no_room }
         });
-        let shown: Vec<Snapshot<'_>> = snapshots.collect();
+        let shown: Vec<Listed<'_>> = elections.collect();
         if !is_live {
             // It shows the records up to the end, even if Kafka does not answer any more.
             let text = if look.json {
-                shown.iter().map(|one| text::json(&one.json()) + "\n").collect()
+                shown.iter().map(|one| text::json(&json_of(one, run.as_ref())) + "\n").collect()
             } else {
-                page(&shown, usize::MAX, false)
+                page(&shown, &observation, run.as_ref(), usize::MAX, false)
             };
             warn_of_clock(observation.seen().map(|seen| seen.read.observer()));
             // The exit status names the state even if stdout is not read.
             output::print(&text)?;
             // The worst state counts.
-            let statuses = shown.iter().map(|one| one.status().0);
+            let statuses = shown.iter().map(|one| status(one.current).0);
             return Ok(statuses.max_by_key(|status| status.code()).unwrap_or(ExitStatus::UNKNOWN));
         }
-        output::show(&live_page(&shown, &observation))?;
+        output::show(&live_page(&shown, &observation, run.as_ref()))?;
         let present = observation.first().ok().map(present_run);
         let until = clock::now() + INTERVAL;
         while clock::now() < until {
@@ -128,259 +126,255 @@ fn present_run(seen: Seen<'_>) -> (Option<Offset>, Option<u32>, bool) {
 }
 
 /// The page, with so many standbys at most.
-fn page(all: &[Snapshot<'_>], most: usize, is_live: bool) -> String {
+fn page(all: &[Listed<'_>], of: &Observation, run: Option<&LastRun>, most: usize, is_live: bool) -> String {
     let style = Style::of_stdout();
-    match all {
-        [one] => one.page(is_live, most, style).render(style),
-        all => head(all).render(style) + &table(all, style),
+    match (all, of.seen().next()) {
+        ([one], Some(seen)) => page_of(one, (seen, of.found.mapping.as_ref(), run), is_live, most, style).render(style),
+        _ => head(all).render(style) + &table(all, style),
     }
 }
 
 /// The page, and as many of the last changes as fit the terminal. While Kafka does not answer, the records that were read do not show the
 /// present leader.
-fn live_page(all: &[Snapshot<'_>], observation: &Observation) -> String {
+fn live_page(all: &[Listed<'_>], observation: &Observation, run: Option<&LastRun>) -> String {
     let style = Style::of_stdout();
     if let Some(why) = observation.reading.outage() {
-        let name = if let [one] = all { named(one.seen.election) } else { group(all).to_owned() };
+        let only = observation.first().ok().filter(|_| all.len() == 1);
+        let name = only.map_or_else(|| group(all).to_owned(), |seen| named(seen.election));
         return Page::new(Tone::Unknown, &format!("{name}: can't tell who leads: {why}")).render(style);
     }
     let line = |(ms, event): &(u64, Box<str>)| wrapped(&one_line(&format!("{} {event}", date(*ms))), style.width());
     let changes: Vec<String> = observation.changes.iter().flat_map(line).collect();
-    let standbys = if let [one] = all { one.listed.standbys.len() } else { 0 };
-    with_changes(output::rows().unwrap_or(usize::MAX), &changes, standbys, |most| page(all, most, true))
+    let standbys = if let [one] = all { one.standbys.len() } else { 0 };
+    with_changes(output::rows().unwrap_or(usize::MAX), &changes, standbys, |most| {
+        page(all, observation, run, most, true)
+    })
 }
 
-fn group<'a>(all: &'a [Snapshot<'_>]) -> &'a str {
-    all.first().map_or("", |snapshot| snapshot.seen.election.group.as_str())
+fn group<'a>(all: &'a [Listed<'_>]) -> &'a str {
+    all.first().map_or("", |listed| &listed.found.place().group)
 }
 
 /// The first line above the table of several roles.
-fn head(all: &[Snapshot<'_>]) -> Page {
-    let of = |status| all.iter().filter(|snapshot| snapshot.status().0 == status).count();
+fn head(all: &[Listed<'_>]) -> Page {
+    let of = |wanted| all.iter().filter(|listed| status(listed.current).0 == wanted).count();
     let (led, tone) = led_of("role", all.len(), of(LED), 0, of(VACANT));
     Page::new(tone, &format!("{}: {led}; --role shows one of them", group(all)))
 }
 
 /// One line for each role.
-fn table(all: &[Snapshot<'_>], style: Style) -> String {
-    let cells = all.iter().map(|Snapshot { listed, .. }| {
+fn table(all: &[Listed<'_>], style: Style) -> String {
+    let cells = all.iter().map(|listed| {
         let [term, standbys, current] = listed.cells();
         [one_line(&listed.found.place().role), term, standbys, current]
     });
     columns(["ROLE", "TERM", "STANDBYS", "LEADER"], &cells.collect::<Vec<_>>(), style)
 }
 
-/// An election at one moment.
-struct Snapshot<'a> {
-    seen: Seen<'a>,
-    /// The roles of the group, if there are several or these have names.
-    mapping: Option<&'a Mapping>,
-    /// `--once`, `--window` or `--schedule`: the last recorded run.
-    last_run: Option<&'a LastRun>,
-    listed: Listed<'a>,
+/// The exit status, and the tone of the page.
+const fn status(current: Leadership<'_>) -> (ExitStatus, Tone) {
+    if current.is_led() {
+        (LED, Tone::Good)
+    } else if current.is_vacant() {
+        (VACANT, Tone::Bad)
+    } else {
+        (ExitStatus::UNKNOWN, Tone::Unknown)
+    }
 }
 
-impl Snapshot<'_> {
-    /// The exit status, and the tone of the page.
-    fn status(&self) -> (ExitStatus, Tone) {
-        if self.listed.current.is_led() {
-            (LED, Tone::Good)
-        } else if self.listed.current.is_vacant() {
-            (VACANT, Tone::Bad)
-        } else {
-            (ExitStatus::UNKNOWN, Tone::Unknown)
+/// `--json`: the line.
+fn json_of(listed: &Listed<'_>, last_run: Option<&LastRun>) -> Value {
+    let Listed { at, found, current: leadership, standbys, .. } = listed;
+    let (observer, at, leadership) = (found.observer(), *at, *leadership);
+    let in_future = |left| at.wall_ms.saturating_add(millis(left));
+    // Those that stand by may have to wait longer than a candidate that starts.
+    let wait = claimable::least_wait(observer, standbys, at);
+    let later = wait.filter(|wait| !wait.is_zero()).map(in_future);
+    let (claimable_since, released) = match leadership {
+        Leadership::Overdue { claimable_in, .. } => (Some(in_future(claimable_in)), None),
+        Leadership::Silent { claimable_since, claimable_in, .. } => {
+            let since = in_future(claimable_in).saturating_sub(millis(claimable_since));
+            (later.max(Some(since)), None)
         }
-    }
-
-    /// `--json`: the line.
-    fn json(&self) -> Value {
-        let Self { last_run, listed: Listed { at, found, current: leadership, standbys, .. }, .. } = self;
-        let (observer, at, leadership) = (found.observer(), *at, *leadership);
-        let in_future = |left| at.wall_ms.saturating_add(millis(left));
-        // Those that stand by may have to wait longer than a candidate that starts.
-        let wait = claimable::least_wait(observer, standbys, at);
-        let later = wait.filter(|wait| !wait.is_zero()).map(in_future);
-        let (claimable_since, released) = match leadership {
-            Leadership::Overdue { claimable_in, .. } => (Some(in_future(claimable_in)), None),
-            Leadership::Silent { claimable_since, claimable_in, .. } => {
-                let since = in_future(claimable_in).saturating_sub(millis(claimable_since));
-                (later.max(Some(since)), None)
-            }
-            Leadership::Released { release: of, .. } => {
-                let earlier_job = observer.earlier_job(at).map(|(_, left)| in_future(left));
-                let since = earlier_job.unwrap_or_else(|| of.received.at_ms(at));
-                (later.max(Some(since)), Some(release(of, at)))
-            }
-            // In a topic that was made again those that stand by wait.
-            Leadership::NeverLed => (later, None),
-            Leadership::Forgotten | Leadership::Led { .. } | Leadership::Unknown(_) => (None, None),
-        };
-        let journal = observer.journal();
-        let earlier_job = if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
-            Some(json!({ "term": term, "name": name, "lease_ms": millis(*lease) }))
-        } else {
-            None
-        };
-        let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
-        joined([
-            self.listed.head(),
-            json!({
-                "claimable_since": claimable_since.map(timestamp),
-                "leader": leadership.leader().map(|leader| self.leader_part(leader)),
-                "release": released,
-                "ended": observer.ended().map(|of| ended(of, at)),
-                "earlier_job": earlier_job,
-                "last_run": last_run.map(|run| run.json(leadership)),
-                "runs": last_run.map(|run| runs(&run.runs, next_windows.first().copied())),
-                "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
-                "void_claims": observer.void_claims(),
-                "standbys": json::standbys(observer, standbys, at),
-            }),
-        ])
-    }
-
-    fn leader_part(&self, leader: &Leader) -> Value {
-        let (observer, at) = (self.seen.observer(), self.listed.at);
-        let (resign, lease) = (leader.resign.as_ref(), self.listed.current.lease());
+        Leadership::Released { release: of, .. } => {
+            let earlier_job = observer.earlier_job(at).map(|(_, left)| in_future(left));
+            let since = earlier_job.unwrap_or_else(|| of.received.at_ms(at));
+            (later.max(Some(since)), Some(release(of, at)))
+        }
+        // In a topic that was made again those that stand by wait.
+        Leadership::NeverLed => (later, None),
+        Leadership::Forgotten | Leadership::Led { .. } | Leadership::Unknown(_) => (None, None),
+    };
+    let journal = observer.journal();
+    let earlier_job = if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
+        Some(json!({ "term": term, "name": name, "lease_ms": millis(*lease) }))
+    } else {
+        None
+    };
+    let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
+    joined([
+        listed.head(),
         json!({
-            "name": leader.name,
-            "member": leader.member,
-            "term": leader.term,
-            "since": leader.claimed_ms.map(timestamp),
-            "lease_ms": millis(leader.lease),
-            "lease_left_ms": lease.map_or(0, |(_, left)| millis(left)),
-            "heartbeat_age_ms": millis(observer.age(leader.last_record, at)),
-            "age_by": if leader.last_record.is_aged_by_timestamp() { "timestamp" } else { "receipt" },
-            "job": leader.job.map(|job| json!({
-                "state": job.state.name(),
-                "for_ms": self.in_state(job, leader).map(millis),
-                "pid": job.pid,
-                "attempt": job.attempt,
-            })),
-            "resign_asked_by": resign.map(|resign| resign.by.as_deref().unwrap_or("somebody")),
-            "resign_reason": resign.and_then(|resign| resign.reason.as_deref()),
-            "hello": leaders_hello(observer, at),
-        })
-    }
+            "claimable_since": claimable_since.map(timestamp),
+            "leader": leadership.leader().map(|leader| leader_part(listed, leader)),
+            "release": released,
+            "ended": observer.ended().map(|of| ended(of, at)),
+            "earlier_job": earlier_job,
+            "last_run": last_run.map(|run| run.json(leadership)),
+            "runs": last_run.map(|run| runs(&run.runs, next_windows.first().copied())),
+            "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
+            "void_claims": observer.void_claims(),
+            "standbys": json::standbys(observer, standbys, at),
+        }),
+    ])
+}
 
-    /// The page, with so many standbys at most.
-    fn page(&self, has_bar: bool, most: usize, style: Style) -> Page {
-        let sentence = self.listed.said(sentence);
-        let mut page = Page::new(self.status().1, &format!("{}: {sentence}", named(self.seen.election)));
-        let Listed { at, current, standbys, no_room, .. } = &self.listed;
-        let (observer, other_groups, at, current) = (self.seen.observer(), self.seen.other_groups, *at, *current);
-        if !observer.has_read_anything() && !other_groups.is_empty() {
-            page.row("groups", &format!("this topic has {}", groups(other_groups)));
-        } else {
-            claimable::rows(&mut page, (observer, current), standbys, no_room.is_some(), at);
-        }
-        if let Some(leader) = current.leader() {
-            page.row("term", &self.term(leader));
-            page.row("job", &self.job(leader));
-        }
-        if let Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } = current {
-            let (bar, lease) =
-                (if has_bar { style.bar(left, leader.lease) } else { String::new() }, spoken(leader.lease));
-            let (left, age) = (span(left), span(age));
-            page.row("lease", &format!("{bar}{lease}, {left} left at most; last heartbeat {age} ago"));
-            if let Some(resign) = &leader.resign {
-                page.row("resign", &format!("it was asked to stand down {}", asked_by(resign)));
-            }
-        }
-        let journal = observer.journal();
-        if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
-            let of = name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
-            let most = spoken(*lease);
-            let text = format!("the job of term {term}{of} may run beside it, for {most} after the claim at most");
-            page.row("overlap", &text);
-        }
-        if matches!(journal.view(), View::Led(term) if term.yields) {
-            page.row("overlap", "the leader is to stop; its job runs on until another has claimed");
-        }
-        if let Some(run) = self.last_run {
-            let is_left = outcome(&run.fact, current) == INTERRUPTED;
-            for (number, (label, text)) in run.rows(at.wall_ms).into_iter().enumerate() {
-                page.row(label, &if number == 0 && is_left { format!("{text}; its runner is gone") } else { text });
-            }
-        }
-        if let Some((request, received)) = observer.ended() {
-            let (age, by) = (span(observer.age(*received, at)), asked_by(request));
-            page.row("ended", &format!("{age} ago {by}; candidates that started before exit"));
-        }
-        if observer.void_claims() > 0 {
-            page.row("claims", &format!("{} void since then", observer.void_claims()));
-        }
-        self.candidates(&mut page, most);
-        if let Some(mapping) = self.mapping {
-            let (roles, label) = (mapping.roles(), self.seen.election.label());
-            page.row("roles", &format!("{roles}; this is {label}, and --role shows another"));
-        }
-        page
-    }
+fn leader_part(listed: &Listed<'_>, leader: &Leader) -> Value {
+    let (observer, at) = (listed.found.observer(), listed.at);
+    let (resign, lease) = (leader.resign.as_ref(), listed.current.lease());
+    json!({
+        "name": leader.name,
+        "member": leader.member,
+        "term": leader.term,
+        "since": leader.claimed_ms.map(timestamp),
+        "lease_ms": millis(leader.lease),
+        "lease_left_ms": lease.map_or(0, |(_, left)| millis(left)),
+        "heartbeat_age_ms": millis(observer.age(leader.last_record, at)),
+        "age_by": if leader.last_record.is_aged_by_timestamp() { "timestamp" } else { "receipt" },
+        "job": leader.job.map(|job| json!({
+            "state": job.state.name(),
+            "for_ms": in_state(listed, job, leader).map(millis),
+            "pid": job.pid,
+            "attempt": job.attempt,
+        })),
+        "resign_asked_by": resign.map(|resign| resign.by.as_deref().unwrap_or("somebody")),
+        "resign_reason": resign.and_then(|resign| resign.reason.as_deref()),
+        "hello": leaders_hello(observer, at),
+    })
+}
 
-    fn term(&self, leader: &Leader) -> String {
-        let since = leader.claimed_ms.map_or_else(String::new, |claimed_ms| {
-            let for_so_long = self.seen.observer().broker_now(self.listed.at).saturating_sub(claimed_ms);
-            format!(", since {} ({})", date(claimed_ms), span(Duration::from_millis(for_so_long)))
-        });
-        format!("{}{since}", leader.term)
+/// The page, with so many standbys at most.
+fn page_of(
+    listed: &Listed<'_>,
+    (seen, mapping, last_run): (Seen<'_>, Option<&Mapping>, Option<&LastRun>),
+    has_bar: bool,
+    most: usize,
+    style: Style,
+) -> Page {
+    let sentence = listed.said(sentence);
+    let mut page = Page::new(status(listed.current).1, &format!("{}: {sentence}", named(seen.election)));
+    let Listed { at, current, standbys, no_room, .. } = listed;
+    let (observer, other_groups, at, current) = (listed.found.observer(), seen.other_groups, *at, *current);
+    if !observer.has_read_anything() && !other_groups.is_empty() {
+        page.row("groups", &format!("this topic has {}", groups(other_groups)));
+    } else {
+        claimable::rows(&mut page, (observer, current), standbys, no_room.is_some(), at);
     }
-
-    fn job(&self, leader: &Leader) -> String {
-        if self.listed.current.is_vacant() {
-            return "dead, or killed by its guard when the lease ended".to_owned();
-        }
-        let Some(job) = leader.job else { return "not started yet".to_owned() };
-        let since = self.in_state(job, leader).map_or_else(String::new, |since| format!(" for {}", span(since)));
-        let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
-        let attempt = job.attempt.filter(|attempt| *attempt > 1);
-        let attempt = attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
-        // Also between the times of `--schedule`.
-        let state = match job.state {
-            JobState::Restarting => "waiting for its next run",
-            JobState::Stopping if job.pid.is_none() => "ended, not released yet",
-            JobState::Running | JobState::Starting | JobState::Stopping => job.state.name(),
-        };
-        let by = if self.listed.current.is_led() { "" } else { ", by its last heartbeat" };
-        format!("{state}{since}{pid}{attempt}{by}")
+    if let Some(leader) = current.leader() {
+        page.row("term", &term(listed, leader));
+        page.row("job", &job(listed, leader));
     }
-
-    /// How long the job has been in its state: until now only if its leader is known to lead, otherwise until its last heartbeat.
-    fn in_state(&self, job: Job, leader: &Leader) -> Option<Duration> {
-        let age = || self.seen.observer().age(leader.last_record, self.listed.at);
-        let more = if self.listed.current.is_led() { age() } else { Duration::ZERO };
-        job.since_ms.map(|since_ms| Duration::from_millis(since_ms).saturating_add(more))
+    if let Leadership::Led { leader, age, left } | Leadership::Overdue { leader, age, left, .. } = current {
+        let (bar, lease) = (if has_bar { style.bar(left, leader.lease) } else { String::new() }, spoken(leader.lease));
+        let (left, age) = (span(left), span(age));
+        page.row("lease", &format!("{bar}{lease}, {left} left at most; last heartbeat {age} ago"));
+        if let Some(resign) = &leader.resign {
+            page.row("resign", &format!("it was asked to stand down {}", asked_by(resign)));
+        }
     }
+    let journal = observer.journal();
+    if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
+        let of = name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
+        let most = spoken(*lease);
+        let text = format!("the job of term {term}{of} may run beside it, for {most} after the claim at most");
+        page.row("overlap", &text);
+    }
+    if matches!(journal.view(), View::Led(term) if term.yields) {
+        page.row("overlap", "the leader is to stop; its job runs on until another has claimed");
+    }
+    if let Some(run) = last_run {
+        let is_left = outcome(&run.fact, current) == INTERRUPTED;
+        for (number, (label, text)) in run.rows(at.wall_ms).into_iter().enumerate() {
+            page.row(label, &if number == 0 && is_left { format!("{text}; its runner is gone") } else { text });
+        }
+    }
+    if let Some((request, received)) = observer.ended() {
+        let (age, by) = (span(observer.age(*received, at)), asked_by(request));
+        page.row("ended", &format!("{age} ago {by}; candidates that started before exit"));
+    }
+    if observer.void_claims() > 0 {
+        page.row("claims", &format!("{} void since then", observer.void_claims()));
+    }
+    candidates(listed, &mut page, most);
+    if let Some(mapping) = mapping {
+        let (roles, label) = (mapping.roles(), seen.election.label());
+        page.row("roles", &format!("{roles}; this is {label}, and --role shows another"));
+    }
+    page
+}
 
-    fn candidates(&self, page: &mut Page, most: usize) {
-        let (observer, Listed { at, current, standbys, .. }) = (self.seen.observer(), &self.listed);
-        let leader = observer.leaders_hello().filter(|_| current.may_lead().is_some());
-        if let Some(leader) = leader {
-            page.row("leader", &describe(leader).join(", "));
+fn term(listed: &Listed<'_>, leader: &Leader) -> String {
+    let since = leader.claimed_ms.map_or_else(String::new, |claimed_ms| {
+        let for_so_long = listed.found.observer().broker_now(listed.at).saturating_sub(claimed_ms);
+        format!(", since {} ({})", date(claimed_ms), span(Duration::from_millis(for_so_long)))
+    });
+    format!("{}{since}", leader.term)
+}
+
+fn job(listed: &Listed<'_>, leader: &Leader) -> String {
+    if listed.current.is_vacant() {
+        return "dead, or killed by its guard when the lease ended".to_owned();
+    }
+    let Some(job) = leader.job else { return "not started yet".to_owned() };
+    let since = in_state(listed, job, leader).map_or_else(String::new, |since| format!(" for {}", span(since)));
+    let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
+    let attempt = job.attempt.filter(|attempt| *attempt > 1);
+    let attempt = attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
+    // Also between the times of `--schedule`.
+    let state = match job.state {
+        JobState::Restarting => "waiting for its next run",
+        JobState::Stopping if job.pid.is_none() => "ended, not released yet",
+        JobState::Running | JobState::Starting | JobState::Stopping => job.state.name(),
+    };
+    let by = if listed.current.is_led() { "" } else { ", by its last heartbeat" };
+    format!("{state}{since}{pid}{attempt}{by}")
+}
+
+/// How long the job has been in its state: until now only if its leader is known to lead, otherwise until its last heartbeat.
+fn in_state(listed: &Listed<'_>, job: Job, leader: &Leader) -> Option<Duration> {
+    let age = || listed.found.observer().age(leader.last_record, listed.at);
+    let more = if listed.current.is_led() { age() } else { Duration::ZERO };
+    job.since_ms.map(|since_ms| Duration::from_millis(since_ms).saturating_add(more))
+}
+
+fn candidates(listed: &Listed<'_>, page: &mut Page, most: usize) {
+    let (observer, Listed { at, current, standbys, .. }) = (listed.found.observer(), listed);
+    let leader = observer.leaders_hello().filter(|_| current.may_lead().is_some());
+    if let Some(leader) = leader {
+        page.row("leader", &describe(leader).join(", "));
+    }
+    if standbys.is_empty() {
+        page.row("standbys", "none");
+    }
+    for (number, standby) in standbys.iter().enumerate().take(most) {
+        let mut cells = vec![format!("{}, hello {} ago", standby.candidate.shown(), span(standby.age))];
+        let differs = describe(standby.candidate).into_iter();
+        let leaders = leader.map(describe).unwrap_or_default();
+        cells.extend(differs.filter(|fact| !leaders.contains(fact)));
+        if standby.failed_runs > 0 {
+            let (waits, failed) = (spoken(standby.back_off()), counted(standby.failed_runs, "time"));
+            cells.push(format!("failed {failed} in a row: waits {waits} before it claims"));
         }
-        if standbys.is_empty() {
-            page.row("standbys", "none");
+        let waits = observer.waits(standby, *at);
+        if waits > Duration::ZERO {
+            cells.push(format!("claims {} at the earliest", claimable::moment(*at, waits)));
         }
-        for (number, standby) in standbys.iter().enumerate().take(most) {
-            let mut cells = vec![format!("{}, hello {} ago", standby.candidate.shown(), span(standby.age))];
-            let differs = describe(standby.candidate).into_iter();
-            let leaders = leader.map(describe).unwrap_or_default();
-            cells.extend(differs.filter(|fact| !leaders.contains(fact)));
-            if standby.failed_runs > 0 {
-                let (waits, failed) = (spoken(standby.back_off()), counted(standby.failed_runs, "time"));
-                cells.push(format!("failed {failed} in a row: waits {waits} before it claims"));
-            }
-            let waits = observer.waits(standby, *at);
-            if waits > Duration::ZERO {
-                cells.push(format!("claims {} at the earliest", claimable::moment(*at, waits)));
-            }
-            page.row(if number == 0 { "standbys" } else { "" }, &cells.join(", "));
-        }
-        match standbys.len().saturating_sub(most) {
-            0 => {}
-            more if most == 0 => page.row("standbys", &more.to_string()),
-            more => page.row("", &format!("and {more} more")),
-        }
+        page.row(if number == 0 { "standbys" } else { "" }, &cells.join(", "));
+    }
+    match standbys.len().saturating_sub(most) {
+        0 => {}
+        more if most == 0 => page.row("standbys", &more.to_string()),
+        more => page.row("", &format!("and {more} more")),
     }
 }
 
@@ -411,10 +405,9 @@ fn describe(candidate: &KnownCandidate) -> Vec<String> {
 /// `--json`: the line about an election that could not be read, for this reason.
 fn unread(election: &ElectionId, why: &str) -> String {
     let read = &Election::new(&in_topic(election), Journal::read_from(0, Origin::Beginning), 0, 0);
-    let seen = Seen { election, read, other_groups: &BTreeSet::new() };
     let (topic, current) = (election.topic.as_str(), Leadership::Unknown(Unknown::NoAnswer));
     let listed = Listed { at: read_at(), topic, found: read, current, standbys: Vec::new(), no_room: None };
-    let mut line = Snapshot { seen, mapping: None, last_run: None, listed }.json();
+    let mut line = json_of(&listed, None);
     line["why"] = why.into();
     text::json(&line) + "\n"
 }
@@ -432,7 +425,7 @@ mod tests {
         let observer = seen.read.observer();
         let (current, standbys) = (observer.leadership(at), observer.standbys(at));
         let listed = Listed { at, topic: "t", found: seen.read, current, standbys, no_room: None };
-        let object = Snapshot { seen, mapping: None, last_run: None, listed }.json();
+        let object = json_of(&listed, None);
         assert_eq!(object["state"], "silent");
         assert!(object["claimable_since"].as_str() > object["ts"].as_str(), "{object}");
     }
