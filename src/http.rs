@@ -26,7 +26,7 @@ mod status;
 pub(crate) use answer::AnswerSource;
 pub(crate) use metrics::{Metric, Page, counter, flag, gauge, label, number, seconds};
 pub(crate) use server::{bind, serve};
-pub(crate) use snapshot::{About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally};
+pub(crate) use snapshot::{About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, note_sent, publish};
 
 /// The most descriptors that the server uses.
 pub(crate) const OPEN_FILES: u64 = 80;

@@ -46,14 +46,15 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     // By the broker's clock, which gave the timestamps, and not by this machine's, which may be ahead of it.
     let now_ms = read.seen().map(|seen| seen.observer().broker_now(now)).min().unwrap_or_default();
     let from_ms = since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
-    let shown: Vec<Shown<'_>> = read.seen().map(|seen| Shown::of(seen, &read.reading, (now, from_ms), check)).collect();
-    if let (Some(path), [Shown { seen, at, rows, .. }]) = (&svg, shown.as_slice()) {
+    let shown: Vec<Report<'_>> =
+        read.seen().map(|seen| Report::of(seen, &read.reading, (now, from_ms), check)).collect();
+    if let (Some(path), [Report { seen, at, rows, .. }]) = (&svg, shown.as_slice()) {
         std::fs::write(&path.text, draw(&named(seen.election), rows, from_ms..at.wall_ms))
             .with_context(|| path.shown())?;
     }
     let (style, is_one) = (Style::of_stdout(), shown.len() == 1);
-    let role_of = |one: &Shown<'_>| one_line(&one.seen.election.label());
-    let report_of = |one: &Shown<'_>| {
+    let role_of = |one: &Report<'_>| one_line(&one.seen.election.label());
+    let report_of = |one: &Report<'_>| {
         let role = if is_one { String::new() } else { format!("{}: ", role_of(one)) };
         role + &report(&one.rows, &one.findings, one.is_one_clock, style)
     };
@@ -66,7 +67,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         }
     };
     output::print(&text)?;
-    Ok(if shown.iter().any(Shown::is_violated) { VIOLATED } else { ExitStatus::SUCCESS })
+    Ok(if shown.iter().any(Report::is_violated) { VIOLATED } else { ExitStatus::SUCCESS })
 }
 
 /// The time by the broker's clock.
@@ -75,7 +76,7 @@ pub(super) fn by_broker(observer: &Observer, at: ReadAt) -> ReadAt {
 }
 
 /// What is shown of an election.
-struct Shown<'a> {
+struct Report<'a> {
     seen: Seen<'a>,
     at: ReadAt,
     rows: Vec<Row<'a>>,
@@ -84,7 +85,7 @@ struct Shown<'a> {
     is_one_clock: bool,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> Report<'a> {
     fn of(seen: Seen<'a>, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
         let at = by_broker(seen.observer(), now);
         let findings = if check { seen.read.findings(at, from_ms) } else { Vec::new() };
@@ -294,8 +295,8 @@ fn sentence(finding: &Finding, is_one_clock: bool) -> String {
 }
 
 /// `--json`: one line per term and one per finding, as docs/json.md describes them.
-fn lines(shown: &Shown<'_>) -> String {
-    let Shown { seen, at, rows, findings, is_one_clock } = shown;
+fn lines(shown: &Report<'_>) -> String {
+    let Report { seen, at, rows, findings, is_one_clock } = shown;
     let id = seen.election;
     let terms = rows.iter().map(|row| {
         let begun_ms = row.past.from_ms.or(row.past.last_record_ms).unwrap_or(at.wall_ms);

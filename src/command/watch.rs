@@ -19,11 +19,11 @@ use crate::command::look::{LONG_TIMEOUT, Look};
 use crate::command::output::{self, checked, unless_closed};
 use crate::command::reading::{self, FoundElections, Limit, News, Observation, read_at};
 use crate::command::status;
-use crate::command::watch::account::Account;
+use crate::command::watch::printout::Printout;
 use crate::command::wording::no_record;
 use crate::exit::{ExitStatus, status_of};
 
-mod account;
+mod printout;
 
 /// How far before the first shown record the reading begins.
 const RUN_UP: Offset = 10_000;
@@ -41,7 +41,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     if !wants_lines && output::is_drawable() {
         return status::shown(look, true);
     }
-    let show = Show { from, until_end, has_hellos, accounts: Vec::new(), is_live: false };
+    let show = Show { from, until_end, has_hellos, printouts: Vec::new(), is_live: false };
     match reading::run(show.run(look)) {
         Ok(()) => Ok(ExitStatus::SUCCESS),
         Err(error) if status_of(&error) == ExitStatus::UNKNOWN => Err(error.context("can't tell who leads")),
@@ -54,9 +54,8 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 enum Beginning {
     End,
     Offset(Offset),
-    /// At the records that were appended this long ago.
+    /// At the records that were appended this long ago; with the longest time, at the log's start.
     Since(Duration),
-    Start,
 }
 
 fn from(args: &ParsedArgs) -> Result<Option<Beginning>> {
@@ -65,7 +64,7 @@ fn from(args: &ParsedArgs) -> Result<Option<Beginning>> {
     let Some(value) = args.value("from") else { return Ok(None) };
     let from = match value.text()? {
         "end" => Beginning::End,
-        "start" => Beginning::Start,
+        "start" => Beginning::Since(Duration::MAX),
         text => match text.parse() {
             Ok(offset) if offset >= 0 => Beginning::Offset(offset),
             _ => Beginning::Since(duration(&value).map_err(|_| value.refuse(EXPECTED))?),
@@ -79,7 +78,7 @@ fn first_shown(from: Option<Beginning>, bounds: &LogBounds) -> Offset {
     match from.unwrap_or(Beginning::End) {
         Beginning::End => bounds.end,
         Beginning::Offset(offset) => offset.max(bounds.start),
-        Beginning::Since(_) | Beginning::Start => bounds.start,
+        Beginning::Since(_) => bounds.start,
     }
 }
 
@@ -89,7 +88,7 @@ struct Show {
     /// `--all`: whether hellos are shown too.
     has_hellos: bool,
     /// The output of each election, in their order.
-    accounts: Vec<Account>,
+    printouts: Vec<Printout>,
     /// Whether the logs were read up to the ends that they had at the start.
     is_live: bool,
 }
@@ -148,10 +147,10 @@ impl Show {
             }
             let since_ms = match self.from {
                 Some(Beginning::Since(span)) => read_at().wall_ms.saturating_sub(millis(span)),
-                Some(Beginning::End | Beginning::Offset(_) | Beginning::Start) | None => 0,
+                Some(Beginning::End | Beginning::Offset(_)) | None => 0,
             };
             let (is_one_of_many, first) = (found.elections.len() > 1, first_shown(self.from, bounds));
-            self.accounts.push(Account::new(json, election, is_one_of_many, first, since_ms));
+            self.printouts.push(Printout::new(json, election, is_one_of_many, first, since_ms));
         }
         Ok(())
     }
@@ -160,10 +159,10 @@ impl Show {
         let at = read_at();
         let KafkaEvent::ReadForDisplay { partition, record, .. } = event else { return };
         if let Some((place, judged)) = judged
-            && let Some(account) = self.accounts.iter_mut().find(|account| account.place == place)
+            && let Some(printout) = self.printouts.iter_mut().find(|printout| printout.place == place)
             && let Some(election) = observation.topic.election(&place)
         {
-            account.judged(at, election.observer(), &record, judged, self.is_live);
+            printout.judged(at, election.observer(), &record, judged, self.is_live);
         }
         self.hello(observation, partition, &record);
     }
@@ -171,21 +170,21 @@ impl Show {
     /// Tells of the leaders' silences, which no record reports, once Kafka's answer shows them.
     fn tell_silences(&mut self, observation: &mut Observation, at: ReadAt) {
         if self.is_live {
-            self.each(observation, |account, election| account.tell_silence(at, election));
+            self.each(observation, |printout, election| printout.tell_silence(at, election));
             observation.ask_about_silences(at);
         }
     }
 
-    fn each(&mut self, observation: &mut Observation, mut tell: impl FnMut(&mut Account, &mut Election)) {
-        for account in &mut self.accounts {
-            if let Some(election) = observation.topic.election_mut(&account.place) {
-                tell(account, election);
+    fn each(&mut self, observation: &mut Observation, mut tell: impl FnMut(&mut Printout, &mut Election)) {
+        for printout in &mut self.printouts {
+            if let Some(election) = observation.topic.election_mut(&printout.place) {
+                tell(printout, election);
             }
         }
     }
 
     fn print(&mut self, screen: &mut impl Write) -> Result<()> {
-        let mut lines = self.accounts.iter_mut().flat_map(Account::take_lines);
+        let mut lines = self.printouts.iter_mut().flat_map(Printout::take_lines);
         lines.try_for_each(|line| checked(writeln!(screen, "{line}")))
     }
 
@@ -193,15 +192,15 @@ impl Show {
     fn hello(&mut self, observation: &Observation, partition: i32, record: &LogRecord) {
         let Ok(first) = observation.first() else { return };
         // The offset where an election was read from has no meaning in another partition.
-        let is_elsewhere = self.accounts.iter().all(|account| account.place.partition != partition);
-        let is_shown = self.has_hellos
-            && (!is_elsewhere || self.is_live || matches!(self.from, Some(Beginning::Since(_) | Beginning::Start)));
-        if let Some(account) = self.accounts.first_mut()
+        let is_elsewhere = self.printouts.iter().all(|printout| printout.place.partition != partition);
+        let is_shown =
+            self.has_hellos && (!is_elsewhere || self.is_live || matches!(self.from, Some(Beginning::Since(_))));
+        if let Some(printout) = self.printouts.first_mut()
             && is_shown
             && record.value.is_some()
             && is_hello_of(&first.election.group, record)
         {
-            account.hello(read_at(), first.observer(), partition, record);
+            printout.hello(read_at(), first.observer(), partition, record);
         }
     }
 
@@ -217,11 +216,11 @@ impl Show {
         self.is_live = true;
         observation.topic.caught_up();
         let (at, is_read_on, is_past_shown) = (read_at(), !self.until_end, self.from.is_some());
-        self.each(observation, |account, election| {
+        self.each(observation, |printout, election| {
             if is_read_on {
-                account.caught_up(at, election);
+                printout.caught_up(at, election);
             } else if is_past_shown {
-                account.tell_silence(at, election);
+                printout.tell_silence(at, election);
             }
         });
     }
@@ -234,9 +233,12 @@ mod tests {
     #[test]
     fn the_output_begins_where_it_is_asked_to() {
         let hour_ago = Beginning::Since(Duration::from_secs(3_600));
-        for (text, begins) in
-            [("57", Beginning::Offset(57)), ("start", Beginning::Start), ("end", Beginning::End), ("1h", hour_ago)]
-        {
+        for (text, begins) in [
+            ("57", Beginning::Offset(57)),
+            ("start", Beginning::Since(Duration::MAX)),
+            ("end", Beginning::End),
+            ("1h", hour_ago),
+        ] {
             let line = ["neli-run", "watch", "--from", text].map(Into::into);
             assert_eq!(from(&crate::cli::parse(&line, Vec::new()).unwrap()).unwrap(), Some(begins));
         }

@@ -12,6 +12,7 @@ use neli_proto::time::Time;
 
 use super::snapshot::{Board, RoleSnapshot, Snapshot};
 use super::{Events, HTML, JSON, Kept, METRICS, Site, metrics, ok, status, text, unavailable};
+use crate::process::locked;
 use crate::text::spoken;
 
 /// For this time a rendered snapshot is used again.
@@ -69,7 +70,7 @@ impl AnswerSource {
     }
 
     pub(super) fn look(&self) -> Arc<Snapshot> {
-        self.board.look()
+        Arc::clone(&locked(&self.board))
     }
 
     /// The status as JSON.

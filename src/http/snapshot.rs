@@ -15,8 +15,6 @@ use neli_proto::reminder::Troubles;
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::Time;
 
-use crate::process::locked;
-
 /// The main loop publishes once a second; after this time without a snapshot it counts as stalled.
 const HANGS_AFTER: Duration = Duration::from_secs(10);
 
@@ -124,29 +122,18 @@ impl RoleSnapshot {
 }
 
 /// The place of the last snapshot. The main loop never waits for readers.
-#[derive(Debug)]
-pub(crate) struct Board(Mutex<Arc<Snapshot>>);
+pub(crate) type Board = Mutex<Arc<Snapshot>>;
 
-impl Board {
-    pub(crate) fn new(snapshot: Snapshot) -> Self {
-        Self(Mutex::new(Arc::new(snapshot)))
-    }
-
-    /// Publishes the snapshot; skips it while a reader holds the lock, which takes only as long as one increment of a
-    /// counter.
-    pub(crate) fn publish(&self, snapshot: &Arc<Snapshot>) -> bool {
-        let mut last = match self.0.try_lock() {
-            Ok(last) => last,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return false,
-        };
-        *last = Arc::clone(snapshot);
-        true
-    }
-
-    pub(super) fn look(&self) -> Arc<Snapshot> {
-        Arc::clone(&locked(&self.0))
-    }
+/// Publishes the snapshot; skips it while a reader holds the lock, which takes only as long as one increment of a
+/// counter.
+pub(crate) fn publish(board: &Board, snapshot: Snapshot) -> bool {
+    let mut last = match board.try_lock() {
+        Ok(last) => last,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return false,
+    };
+    *last = Arc::new(snapshot);
+    true
 }
 
 /// The counters of one election since this process started.
@@ -184,6 +171,20 @@ impl Tally {
 /// The upper limits of the histogram's buckets, in milliseconds. There is one more bucket above the last limit.
 pub(super) const BOUNDS_MS: [u64; 13] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000];
 
+/// Own records of one election that were sent and not read yet, each by its number and the time of its sending.
+pub(crate) type Echoes = VecDeque<(u64, Time)>;
+
+/// The most records among them, so that they do not become more and more while no broker answers.
+const MOST_ECHOES: usize = 64;
+
+/// Notes that a record was sent.
+pub(crate) fn note_sent(echoes: &mut Echoes, now: Time, seq: u64) {
+    if echoes.len() == MOST_ECHOES {
+        echoes.pop_front();
+    }
+    echoes.push_back((seq, now));
+}
+
 /// The times from the sending of own records to their reading.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Histogram {
@@ -199,30 +200,13 @@ impl Histogram {
         self.buckets[BOUNDS_MS.iter().position(fits).unwrap_or(BOUNDS_MS.len())] += 1;
         self.sum = self.sum.saturating_add(took);
     }
-}
-
-/// Own records of one election that were sent and not read yet.
-#[derive(Debug, Default)]
-pub(crate) struct Echoes(VecDeque<(u64, Time)>);
-
-impl Echoes {
-    /// The most records in the list, so that it does not grow while no broker answers.
-    const MOST: usize = 64;
-
-    /// Notes that a record was sent.
-    pub(crate) fn sent(&mut self, now: Time, seq: u64) {
-        if self.0.len() == Self::MOST {
-            self.0.pop_front();
-        }
-        self.0.push_back((seq, now));
-    }
 
     /// Notes that a record was read. Own records that were sent before it and were not read are lost.
-    pub(crate) fn read(&mut self, now: Time, seq: u64, histogram: &mut Histogram) {
-        while let Some((sent_seq, sent)) = self.0.front().copied().filter(|(sent_seq, _)| *sent_seq <= seq) {
-            self.0.pop_front();
+    pub(crate) fn note_read(&mut self, echoes: &mut Echoes, now: Time, seq: u64) {
+        while let Some((sent_seq, sent)) = echoes.front().copied().filter(|(sent_seq, _)| *sent_seq <= seq) {
+            echoes.pop_front();
             if sent_seq == seq {
-                histogram.add(now.since(sent));
+                self.add(now.since(sent));
             }
         }
     }
@@ -236,12 +220,12 @@ mod tests {
     fn each_record_that_comes_back_is_counted_once() {
         let (mut echoes, mut histogram) = (Echoes::default(), Histogram::default());
         let at = |ms| Time::ZERO + Duration::from_millis(ms);
-        (0..100).for_each(|seq| echoes.sent(at(seq), seq));
-        echoes.read(at(200), 35, &mut histogram);
+        (0..100).for_each(|seq| note_sent(&mut echoes, at(seq), seq));
+        histogram.note_read(&mut echoes, at(200), 35);
         assert_eq!(histogram, Histogram::default(), "it is not kept for so long");
-        echoes.read(at(101), 98, &mut histogram);
-        echoes.read(at(102), 98, &mut histogram);
-        echoes.read(at(20_000), 99, &mut histogram);
+        histogram.note_read(&mut echoes, at(101), 98);
+        histogram.note_read(&mut echoes, at(102), 98);
+        histogram.note_read(&mut echoes, at(20_000), 99);
         assert_eq!((histogram.buckets[2], histogram.buckets[13]), (1, 1));
         assert_eq!(histogram.sum, Duration::from_millis(3 + 19_901));
     }

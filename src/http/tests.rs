@@ -19,7 +19,7 @@ use neli_proto::time::{Span, Time};
 use serde_json::Value;
 
 use super::answer::AnswerSource;
-use super::{About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, metrics, status};
+use super::{About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, metrics, note_sent, publish, status};
 use super::{answer_to, follows};
 
 mod dashboard;
@@ -142,8 +142,8 @@ fn snapshot(at: Time, roles: Vec<RoleSnapshot>) -> Snapshot {
         lease: Duration::from_secs(20),
     };
     let mut echoes = (Echoes::default(), Histogram::default());
-    echoes.0.sent(ago(7), 1);
-    echoes.0.read(now(), 1, &mut echoes.1);
+    note_sent(&mut echoes.0, ago(7), 1);
+    echoes.1.note_read(&mut echoes.0, now(), 1);
     let roles = roles.into_iter().map(Arc::new).collect();
     Snapshot { about: Arc::new(about), at, kafka: Troubles::default(), was_reached: true, echoes: echoes.1, roles }
 }
@@ -403,7 +403,7 @@ fn a_standby_without_recent_hellos_is_dropped() {
 
 /// The status code for each path.
 fn statuses(snapshot: Snapshot) -> Vec<u16> {
-    let source = AnswerSource::new(Arc::new(Board::new(snapshot)));
+    let source = AnswerSource::new(Arc::new(Board::new(Arc::new(snapshot))));
     let paths = ["/", "/healthz", "/readyz", "/leader", "/leader/0", "/leader/1", "/metrics", "/status", "/other"];
     let status = |path: &&str| answer_to(&source, &Method::GET, path).status().as_u16();
     paths.iter().map(status).collect()
@@ -431,7 +431,7 @@ fn each_path_has_its_status() {
 
 /// The body of a 503 of `/leader`.
 fn body(roles: Vec<RoleSnapshot>) -> String {
-    let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), roles))));
+    let source = AnswerSource::new(Arc::new(Board::new(Arc::new(snapshot(clock::now(), roles)))));
     let answer = answer_to(&source, &Method::GET, "/leader");
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     String::from_utf8_lossy(answer.body()).into_owned()
@@ -454,7 +454,8 @@ fn the_answer_of_a_process_that_does_not_lead_contains_the_reason() {
 #[test]
 fn a_role_with_a_name_is_found_by_its_number_too() {
     let role = |label: &str| RoleSnapshot { label: label.to_owned(), ..standing_by(None, TermState::Undecided) };
-    let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), vec![role("web"), role("mail")]))));
+    let source =
+        AnswerSource::new(Arc::new(Board::new(Arc::new(snapshot(clock::now(), vec![role("web"), role("mail")])))));
     let statuses = ["web", "1", "2", "x"]
         .map(|label| answer_to(&source, &Method::GET, &format!("/leader/{label}")).status().as_u16());
     assert_eq!(statuses, [503, 503, 404, 404]);
@@ -463,19 +464,19 @@ fn a_role_with_a_name_is_found_by_its_number_too() {
 /// A cached answer belongs to the current snapshot.
 #[test]
 fn a_new_snapshot_is_rendered_again() {
-    let board = Arc::new(Board::new(snapshot(now(), vec![leading()])));
+    let board = Arc::new(Board::new(Arc::new(snapshot(now(), vec![leading()]))));
     let source = AnswerSource::new(Arc::clone(&board));
     let (first, again) = (source.status(&source.look(), now()), source.status(&source.look(), now()));
     assert_eq!(first.as_ptr(), again.as_ptr());
     assert_ne!(source.status(&source.look(), now() + Duration::from_millis(100)).as_ptr(), first.as_ptr());
-    assert!(board.publish(&Arc::new(snapshot(now(), vec![standing_by(None, TermState::NeverLed)]))));
+    assert!(publish(&board, snapshot(now(), vec![standing_by(None, TermState::NeverLed)])));
     let second = source.status(&source.look(), now());
     assert!(String::from_utf8_lossy(&second).contains("\"state\":\"never-led\""));
 }
 
 #[test]
 fn nothing_can_be_changed() {
-    let source = AnswerSource::new(Arc::new(Board::new(snapshot(clock::now(), vec![leading()]))));
+    let source = AnswerSource::new(Arc::new(Board::new(Arc::new(snapshot(clock::now(), vec![leading()])))));
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS, Method::CONNECT] {
         for path in ["/leader", "/events"] {
             assert!(!follows(&method, path));

@@ -110,7 +110,7 @@ impl Publisher {
         let changed = (0..roles.len()).collect();
         let (echoes, kafka) = (Histogram::default(), Troubles::default());
         let snapshot = Snapshot { about, at: now, kafka, was_reached: false, echoes, roles };
-        let board = Arc::new(Board::new(snapshot.clone()));
+        let board = Arc::new(Board::new(Arc::new(snapshot.clone())));
         let address = bound.local_addr()?.to_string();
         // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
         let of_job = job_maker.scheduling;
@@ -137,7 +137,7 @@ impl Publisher {
     /// Notes a record that was handed to the producer.
     pub(super) fn sent(&mut self, role: usize, now: Time, record: &Record) {
         if let (Some(seq), Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. }) = (record.seq, &record.body) {
-            self.echoes[role].sent(now, seq);
+            http::note_sent(&mut self.echoes[role], now, seq);
         }
     }
 
@@ -147,7 +147,7 @@ impl Publisher {
             return;
         };
         if *member == self.snapshot.about.member {
-            self.echoes[role].read(now, *seq, &mut self.snapshot.echoes);
+            self.snapshot.echoes.note_read(&mut self.echoes[role], now, *seq);
         }
     }
 
@@ -165,7 +165,7 @@ impl Publisher {
         }
         self.snapshot.was_reached |= roles.iter().all(|role| role.node.is_caught_up());
         (self.snapshot.at, self.snapshot.kafka) = (now, troubles.clone());
-        if self.board.publish(&Arc::new(self.snapshot.clone())) {
+        if http::publish(&self.board, self.snapshot.clone()) {
             self.changed.clear();
         }
     }

@@ -101,7 +101,7 @@ pub(crate) fn start_reader(
     reads_at_once: bool,
 ) -> Result<mpsc::Sender<u32>, std::io::Error> {
     let (sender, orders) = mpsc::channel();
-    let (id, is_judged, progress) = (Cell::default(), false, Progress::default());
+    let (id, is_judged, progress) = (Cell::default(), false, ReadFacts::default());
     let reading = Thread { source, topic, settings, events, orders, id, is_judged, progress };
     threads::start("neli-facts", move || reading.run(reads_at_once))?;
     Ok(sender)
@@ -121,7 +121,7 @@ struct Thread {
     id: Cell<Option<u32>>,
     /// The topic's settings, and the rights to it, were judged.
     is_judged: bool,
-    progress: Progress,
+    progress: ReadFacts,
 }
 
 impl Thread {
@@ -297,7 +297,7 @@ impl Thread {
                     if !matches!(class, ErrorClass::Connection | ErrorClass::Moving | ErrorClass::NoBroker) {
                         consumer.stop();
                         if class == ErrorClass::Cut {
-                            self.progress = Progress::default();
+                            self.progress = ReadFacts::default();
                         }
                         return Err(self.failure(code, Some(context.error_text(code))));
                     }
@@ -343,7 +343,7 @@ fn is_unknown_or_moving(code: RDKafkaErrorCode) -> bool {
 
 /// How far the topic was read, and the facts that were found.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-struct Progress {
+struct ReadFacts {
     /// The topic that was read; if its id is unknown, the next reading begins at the log's start.
     topic: TopicIdentity,
     /// The next offset to read, and the log's end by the last answer.
@@ -355,7 +355,7 @@ struct Progress {
     comes_slowly: bool,
 }
 
-impl Progress {
+impl ReadFacts {
     /// Continues if the topic, whose log is from `start` to `end`, is the one that was read before. Otherwise begins at `start`.
     fn continue_in(&mut self, topic: TopicIdentity, start: i64, end: i64) {
         let is_same = matches!(topic, TopicIdentity::Id { .. }) && self.topic == topic && self.next <= end;

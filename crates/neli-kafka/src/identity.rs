@@ -52,7 +52,7 @@ pub(super) fn start<C: ProducerContext + 'static>(
         let mut answer_limit = AnswerLimit::new(ANSWER, ANSWER).at_most(ANSWER.max(lease / 2));
         let deliver = |answer| drop(events.blocking_send(answer));
         while let Ok(counted) = received.recv() {
-            let mut question = Question { counted, ..Question::default() };
+            let mut question = Unconfirmed { counted, ..Unconfirmed::default() };
             while !events.is_closed() {
                 // Several requests get one answer. A request is for all partitions, also for those that were just answered.
                 loop {
@@ -89,7 +89,7 @@ pub(super) fn start<C: ProducerContext + 'static>(
 
 /// The partitions whose topic is still to be confirmed, and the brokers that did not answer.
 #[derive(Default)]
-struct Question {
+struct Unconfirmed {
     /// The number of partitions by which roles are assigned to partitions.
     counted: Option<i32>,
     /// The partitions to be confirmed; if it is empty, all that are in use.
@@ -97,7 +97,7 @@ struct Question {
     unanswering: BTreeSet<i32>,
 }
 
-impl Question {
+impl Unconfirmed {
     /// Asks the brokers that lead the partitions, all at the same time; if one of them has not answered before, another broker is asked
     /// instead. Each answer goes to `deliver` as soon as it arrives, because leads on its partitions depend on it, and a silent broker
     /// must not delay it. The partitions without an answer stay in the question; returns the reason if there are any.
@@ -205,7 +205,7 @@ mod tests {
         thread::spawn(move || {
             let mut limit = AnswerLimit::new(TOO_LONG, TOO_LONG).at_most(TOO_LONG);
             let deliver = |event| sender.send(event).unwrap();
-            Question::default().ask(producer.client(), &access, &elections, &mut limit, deliver)
+            Unconfirmed::default().ask(producer.client(), &access, &elections, &mut limit, deliver)
         });
         let answer = answers.recv_timeout(TOO_LONG / 2);
         let Ok(KafkaEvent::Identified { partitions, .. }) = answer else { panic!("{answer:?}") };
@@ -225,7 +225,7 @@ mod tests {
                 ClientConfig::new().set("bootstrap.servers", cluster.bootstrap_servers()).create().unwrap();
             let (mut answers, mut limit) = (Vec::new(), AnswerLimit::new(LONG, LONG));
             let deliver = |event| answers.push(event);
-            Question::default().ask(producer.client(), &access, &elections, &mut limit, deliver);
+            Unconfirmed::default().ask(producer.client(), &access, &elections, &mut limit, deliver);
             answers
         };
         let answers = ask(&one);

@@ -131,7 +131,7 @@ impl TopicsReader {
         let (polls, asks) = (Arc::clone(&shared), Arc::clone(&shared));
         let limit = AnswerLimit::OF_READER;
         let known = named.clone();
-        let asker = Asker { shared: asks, named, known, limit, ask_at: clock::now(), servers: None, past: None };
+        let asker = TopicsAsker { shared: asks, named, known, limit, ask_at: clock::now(), servers: None, past: None };
         threads::start("neli-reader", move || polls.poll())
             .and_then(|()| threads::start("neli-asker", move || asker.run(&received)))
             .map_err(|error| format!("no thread for the reader: {}", reason(&error)))?;
@@ -231,7 +231,7 @@ impl Shared {
 }
 
 /// The thread that asks the blocking questions.
-struct Asker {
+struct TopicsAsker {
     shared: Arc<Shared>,
     named: BTreeSet<Box<str>>,
     /// Those, and the topics of the last answer. A broker's list leaves out what this user may not see, as if it were gone.
@@ -249,7 +249,7 @@ struct Asker {
 /// The topics that are meant.
 type Topics = BTreeMap<Box<str>, LogsAnswer>;
 
-impl Asker {
+impl TopicsAsker {
     fn run(mut self, orders: &mpsc::Receiver<Option<TopicsAction>>) {
         self.servers = self.ask_servers();
         while !self.shared.is_over() {

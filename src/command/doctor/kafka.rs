@@ -9,7 +9,7 @@ use neli_proto::candidate::{Elector, Patience, Timings};
 
 use super::findings::CheckOutcome::{Fail, Warn};
 use super::findings::{Findings, Fixes};
-use super::topic::Look;
+use super::topic::TopicCheck;
 use super::{candidates, topic_of_facts};
 use crate::command::look::access_of;
 use crate::command::wording::counted;
@@ -47,7 +47,7 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
     }
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
-        let look = |elections, facts| Look { elections, facts, examination: &examination, fixes: &fixes, config };
+        let look = |elections, facts| TopicCheck { elections, facts, examination: &examination, fixes: &fixes, config };
         let replicas = look(config.elections.clone(), None).examine(findings);
         if let Some((elections, facts)) = topic_of_facts(config) {
             look(elections, Some(facts)).examine(findings);

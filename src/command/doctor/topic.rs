@@ -18,7 +18,7 @@ use crate::report::events;
 const LONGEST_RECORD: u64 = 4_096;
 
 /// The input of a check of a topic.
-pub(super) struct Look<'a> {
+pub(super) struct TopicCheck<'a> {
     pub(super) elections: Elections,
     /// How the facts of `--once` and similar options must be kept, if it is their topic; otherwise it is the journal.
     pub(super) facts: Option<FactsSettings>,
@@ -27,7 +27,7 @@ pub(super) struct Look<'a> {
     pub(super) config: &'a Config,
 }
 
-impl Look<'_> {
+impl TopicCheck<'_> {
     /// Checks a topic; returns the number of replicas that it has or would have.
     pub(super) fn examine(&self, findings: &mut Findings) -> usize {
         let name = &self.elections.topic;

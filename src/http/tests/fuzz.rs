@@ -21,7 +21,7 @@ fn server() -> SocketAddr {
     *ADDRESS.get_or_init(|| {
         let bound = bind(&Listen { host: "127.0.0.1".to_owned(), port: 0, shown: String::new() }).unwrap();
         let address = bound.local_addr().unwrap();
-        let board = Board::new(snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]));
+        let board = Board::new(Arc::new(snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)])));
         serve(bound, || Rc::new(AnswerSource::new(Arc::new(board)))).unwrap();
         address
     })
@@ -72,7 +72,7 @@ fn a_client_that_closes_its_half_before_the_server_reads_is_answered() {
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(b"GET /leader HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    let board = Board::new(snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)]));
+    let board = Board::new(Arc::new(snapshot(clock::now(), vec![standing_by(None, TermState::Undecided)])));
     serve(bound, || Rc::new(AnswerSource::new(Arc::new(board)))).unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).unwrap();

@@ -189,9 +189,9 @@ mod progress {
     const OTHER: TopicIdentity = TopicIdentity::Id { high: 1, low: 2 };
     const NONE: TopicIdentity = TopicIdentity::Unnamed;
 
-    fn half_read(topic: TopicIdentity) -> Progress {
+    fn half_read(topic: TopicIdentity) -> ReadFacts {
         let facts = Facts { unreadable: [Place::Done].into(), ..Facts::default() };
-        Progress { topic, next: 50, facts, ..Progress::default() }
+        ReadFacts { topic, next: 50, facts, ..ReadFacts::default() }
     }
 
     #[test]
@@ -199,7 +199,7 @@ mod progress {
         for (start, end, next) in [(0, 100, 50), (0, 50, 50), (70, 100, 70)] {
             let mut progress = half_read(ONE);
             progress.continue_in(ONE, start, end);
-            assert_eq!(progress, Progress { next, end, ..half_read(ONE) });
+            assert_eq!(progress, ReadFacts { next, end, ..half_read(ONE) });
         }
     }
 
@@ -212,7 +212,7 @@ mod progress {
             progress.continue_in(now, 3, end);
             assert_eq!(
                 progress,
-                Progress { topic: now, next: 3, end, ..Progress::default() },
+                ReadFacts { topic: now, next: 3, end, ..ReadFacts::default() },
                 "{before:?} {now:?} {end}"
             );
         }

@@ -39,7 +39,7 @@ pub struct Router {
     /// Whether a log was cut that the client of the live reading has read.
     live_is_outdated: bool,
     /// The progress of each reading in each of its partitions.
-    progress: BTreeMap<(u32, i32), Progress>,
+    progress: BTreeMap<(u32, i32), PartitionProgress>,
     /// The number of readings so far, which is the number of the last one.
     readings: u32,
     /// The extra readings, with the time at which each began; none while it waits until fewer are in progress.
@@ -91,7 +91,7 @@ impl Router {
     }
 
     /// The partitions of a reading, and its progress in each.
-    fn partitions_of(&self, reading: u32) -> impl Iterator<Item = (i32, &Progress)> {
+    fn partitions_of(&self, reading: u32) -> impl Iterator<Item = (i32, &PartitionProgress)> {
         let range = self.progress.range((reading, i32::MIN)..=(reading, i32::MAX));
         range.map(|((_, partition), progress)| (*partition, progress))
     }
@@ -164,13 +164,13 @@ impl Router {
     /// The election reads from this offset on.
     pub fn read_from(&mut self, now: Time, role: u32, offset: i64) {
         let (Some(mut reading), Some(partition)) = (self.place(role).reading, self.partition_of(role)) else { return };
-        let progress = self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+        let progress = self.progress.entry((reading, partition)).or_insert(PartitionProgress::asking(now));
         if progress.stage == Stage::Reading && offset < progress.position {
             self.unfollow(role);
             reading = self.begin_extra(now, partition);
             self.follow(role, reading);
         }
-        let progress = self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+        let progress = self.progress.entry((reading, partition)).or_insert(PartitionProgress::asking(now));
         if progress.stage != Stage::Reading {
             progress.is_answered = true;
             (progress.stage, progress.position, progress.handed_over_at) = (Stage::Reading, offset, now);
@@ -257,9 +257,9 @@ impl Router {
         self.start_extra(now);
     }
 
-    fn progress_of(&mut self, now: Time, reading: u32, partition: i32) -> Option<&mut Progress> {
+    fn progress_of(&mut self, now: Time, reading: u32, partition: i32) -> Option<&mut PartitionProgress> {
         if self.live == Some(reading) {
-            self.progress.entry((reading, partition)).or_insert(Progress::asking(now));
+            self.progress.entry((reading, partition)).or_insert(PartitionProgress::asking(now));
         }
         self.progress.get_mut(&(reading, partition))
     }
@@ -305,12 +305,13 @@ impl Router {
         }
         if let Some(live) = self.live.filter(|live| *live != reading) {
             let position = self.progress.get(&(reading, partition)).map_or(next, |progress| progress.position);
-            let progress = self.progress.entry((live, partition)).or_insert(Progress::asking(now));
+            let progress = self.progress.entry((live, partition)).or_insert(PartitionProgress::asking(now));
             if progress.stage != Stage::Reading {
                 // The live reading's log was cut: it continues from here. If the topic was made anew, a client that has read the old one may never
                 // reach the partitions' new leaders (librdkafka's issue 4898), so one new client takes over all partitions.
                 let known_end = progress.known_end;
-                *progress = Progress { stage: Stage::Reading, position, known_end, ..Progress::asking(now) };
+                *progress =
+                    PartitionProgress { stage: Stage::Reading, position, known_end, ..PartitionProgress::asking(now) };
                 if self.live_is_outdated {
                     self.renew(now, live);
                 } else {
@@ -428,7 +429,7 @@ enum Stage {
 
 /// The progress of a reading of a partition.
 #[derive(Debug)]
-struct Progress {
+struct PartitionProgress {
     stage: Stage,
     /// The question where the log begins and ends was answered.
     is_answered: bool,
@@ -443,7 +444,7 @@ struct Progress {
     handed_over_at: Time,
 }
 
-impl Progress {
+impl PartitionProgress {
     /// The progress of a reading that has not begun.
     fn asking(now: Time) -> Self {
         Self {
@@ -482,7 +483,7 @@ impl Router {
         self.readings += 1;
         (self.live, self.live_is_outdated) = (Some(self.readings), false);
         if let Some(partition) = self.partition_of(role) {
-            self.progress.insert((self.readings, partition), Progress::asking(now));
+            self.progress.insert((self.readings, partition), PartitionProgress::asking(now));
         }
         self.follow(role, self.readings);
     }
@@ -496,7 +497,7 @@ impl Router {
             self.extra.insert(self.readings, None);
             self.readings
         });
-        self.progress.insert((reading, partition), Progress { known_end, ..Progress::asking(now) });
+        self.progress.insert((reading, partition), PartitionProgress { known_end, ..PartitionProgress::asking(now) });
         reading
     }
 

@@ -13,7 +13,7 @@ const AT: ReadAt = ReadAt { now: NOW, wall_ms: 1_769_860_800_123 };
 
 /// An election that is read, and what is printed of it.
 struct Fixture {
-    account: Account,
+    printout: Printout,
     election: Election,
     is_live: bool,
 }
@@ -23,31 +23,31 @@ impl Fixture {
         let (group, topic, role_name) = ("g".into(), "t".into(), Some("bill".into()));
         let election = ElectionId { group, topic, partition, role: 0, role_name };
         let read = Election::new(&in_topic(&election), Journal::read_from(0, Origin::Beginning), 0, 0);
-        Self { account: Account::new(json, &election, false, first, since_ms), election: read, is_live: false }
+        Self { printout: Printout::new(json, &election, false, first, since_ms), election: read, is_live: false }
     }
 
     fn read(&mut self, at: ReadAt, offset: Offset, value: Option<&[u8]>, written_ms: Option<u64>) {
         let (key, value) = (Some(Box::from(&b"g/bill"[..])), value.map(Box::from));
         let record = LogRecord { offset, key, value, written_ms, is_brokers_time: true };
         if let Some(judged) = self.election.read(at, &record) {
-            self.account.judged(at, self.election.observer(), &record, judged, self.is_live);
+            self.printout.judged(at, self.election.observer(), &record, judged, self.is_live);
         }
     }
 
     fn hello(&mut self, offset: Offset, value: &[u8], written_ms: u64) {
         let (value, written_ms) = (Some(Box::from(value)), Some(written_ms));
         let record = LogRecord { offset, key: None, value, written_ms, is_brokers_time: true };
-        self.account.hello(AT, self.election.observer(), self.account.place.partition, &record);
+        self.printout.hello(AT, self.election.observer(), self.printout.place.partition, &record);
     }
 
     fn caught_up(&mut self, at: ReadAt) {
         self.election.caught_up();
         self.is_live = true;
-        self.account.caught_up(at, &mut self.election);
+        self.printout.caught_up(at, &mut self.election);
     }
 
     fn handle_timeout(&mut self, at: ReadAt) {
-        self.account.tell_silence(at, &mut self.election);
+        self.printout.tell_silence(at, &mut self.election);
     }
 
     fn poll_timeout(&self, at: ReadAt) -> Option<Time> {
@@ -55,16 +55,16 @@ impl Fixture {
     }
 
     fn take_lines(&mut self) -> Vec<String> {
-        self.account.take_lines()
+        self.printout.take_lines()
     }
 }
 
-fn account(json: bool, first: Offset) -> Fixture {
+fn printout(json: bool, first: Offset) -> Fixture {
     Fixture::new(json, 2, first, 0)
 }
 
-fn read(account: &mut Fixture, offset: Offset, record: &str) {
-    account.read(AT, offset, Some(record.as_bytes()), Some(1_769_860_800_123));
+fn read(printout: &mut Fixture, offset: Offset, record: &str) {
+    printout.read(AT, offset, Some(record.as_bytes()), Some(1_769_860_800_123));
 }
 
 const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":5000}"#;
@@ -80,13 +80,13 @@ const RELEASE: &str =
 
 #[test]
 fn json_shows_every_record_with_its_verdict() {
-    let mut account = account(true, 0);
-    read(&mut account, 0, CLAIM);
-    read(&mut account, 1, "not json");
-    read(&mut account, 2, "{\"v\":9,\n\t\"new\":true}");
-    account.read(AT, 3, None, None);
-    read(&mut account, 4, RELEASE);
-    let lines = account.take_lines();
+    let mut printout = printout(true, 0);
+    read(&mut printout, 0, CLAIM);
+    read(&mut printout, 1, "not json");
+    read(&mut printout, 2, "{\"v\":9,\n\t\"new\":true}");
+    printout.read(AT, 3, None, None);
+    read(&mut printout, 4, RELEASE);
+    let lines = printout.take_lines();
     let claim: Value = serde_json::from_str(CLAIM).unwrap();
     let (ts, first): (_, Value) = ("2026-01-31T12:00:00.123Z", serde_json::from_str(&lines[0]).unwrap());
     assert_eq!(
@@ -106,16 +106,16 @@ fn json_shows_every_record_with_its_verdict() {
 
 #[test]
 fn terms_before_the_requested_time_are_not_shown() {
-    let mut account = Fixture::new(false, 0, 0, AT.wall_ms);
-    account.read(AT, 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms - 1));
-    account.read(AT, 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms));
+    let mut printout = Fixture::new(false, 0, 0, AT.wall_ms);
+    printout.read(AT, 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms - 1));
+    printout.read(AT, 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms));
     let hello = br#"{"v":1,"kind":"hello","member":"m","name":"web","host":"h","version":"1","elector":"log"}"#;
-    account.hello(2, hello, AT.wall_ms - 1);
-    account.hello(3, hello, AT.wall_ms);
+    printout.hello(2, hello, AT.wall_ms - 1);
+    printout.hello(3, hello, AT.wall_ms);
     let at = "2026-01-31T12:00:00.123Z";
     let expected =
         [format!("{at} web: the job runs, pid 7"), format!("{at} web says hello: on h, version 1, --elect log")];
-    assert_eq!(account.take_lines(), expected);
+    assert_eq!(printout.take_lines(), expected);
 }
 
 #[test]
@@ -133,15 +133,15 @@ fn a_release_tells_what_became_of_its_key() {
         (r#""why":"stopped","exit":0"#, "a signal to neli-run (the job's status: 0)"),
         (r#""why":"facts-unavailable","exit":null"#, "the outcomes of runs can't be read or written"),
     ] {
-        let mut account = account(false, 1);
-        read(&mut account, 0, CLAIM);
+        let mut printout = printout(false, 1);
+        read(&mut printout, 0, CLAIM);
         read(
-            &mut account,
+            &mut printout,
             1,
             &format!(r#"{{"v":1,"kind":"release","member":"m","name":"web","seq":2,"term":0,"seen":0,{release}}}"#),
         );
         assert_eq!(
-            account.take_lines(),
+            printout.take_lines(),
             [format!("2026-01-31T12:00:00.123Z term 0 was released: {told}")],
             "{release}"
         );
@@ -150,17 +150,17 @@ fn a_release_tells_what_became_of_its_key() {
 
 #[test]
 fn changes_are_reported_as_sentences() {
-    let mut account = account(false, 0);
-    read(&mut account, 0, CLAIM);
-    read(&mut account, 1, &beat("running", 7));
-    read(&mut account, 2, &beat("running", 7));
-    read(&mut account, 3, &beat("stopping", 7));
-    read(&mut account, 4, &beat("stopping", 7).replace(r#""pid":7"#, r#""pid":null"#));
-    read(&mut account, 5, RELEASE);
-    read(&mut account, 6, RELEASE);
+    let mut printout = printout(false, 0);
+    read(&mut printout, 0, CLAIM);
+    read(&mut printout, 1, &beat("running", 7));
+    read(&mut printout, 2, &beat("running", 7));
+    read(&mut printout, 3, &beat("stopping", 7));
+    read(&mut printout, 4, &beat("stopping", 7).replace(r#""pid":7"#, r#""pid":null"#));
+    read(&mut printout, 5, RELEASE);
+    read(&mut printout, 6, RELEASE);
     let at = "2026-01-31T12:00:00.123Z";
     assert_eq!(
-        account.take_lines(),
+        printout.take_lines(),
         [
             format!("{at} web leads, term 0"),
             format!("{at} web: the job runs, pid 7"),
@@ -173,13 +173,13 @@ fn changes_are_reported_as_sentences() {
 
 #[test]
 fn earlier_records_are_known_and_not_shown() {
-    let mut account = account(false, 2);
-    read(&mut account, 0, CLAIM);
-    read(&mut account, 1, &beat("running", 7));
-    read(&mut account, 2, &beat("running", 7));
-    assert_eq!(account.take_lines(), [""; 0]);
-    account.caught_up(AT);
-    assert_eq!(account.take_lines(), ["2026-01-31T12:00:00.123Z as of now: web leads, term 0: the job runs, pid 7"]);
+    let mut printout = printout(false, 2);
+    read(&mut printout, 0, CLAIM);
+    read(&mut printout, 1, &beat("running", 7));
+    read(&mut printout, 2, &beat("running", 7));
+    assert_eq!(printout.take_lines(), [""; 0]);
+    printout.caught_up(AT);
+    assert_eq!(printout.take_lines(), ["2026-01-31T12:00:00.123Z as of now: web leads, term 0: the job runs, pid 7"]);
 }
 
 /// The time after this many milliseconds.
@@ -189,49 +189,49 @@ fn later(ms: u64) -> ReadAt {
 
 #[test]
 fn a_leader_that_is_silent_for_longer_than_its_lease_no_longer_leads() {
-    let mut account = account(false, 2);
-    read(&mut account, 0, CLAIM);
-    read(&mut account, 1, &beat("running", 7));
-    account.caught_up(later(1_000));
-    account.take_lines();
-    assert_eq!(account.poll_timeout(later(1_000)), Some(later(3_200).now));
-    account.handle_timeout(later(3_199));
-    assert_eq!(account.take_lines(), [""; 0]);
-    account.handle_timeout(later(3_200));
+    let mut printout = printout(false, 2);
+    read(&mut printout, 0, CLAIM);
+    read(&mut printout, 1, &beat("running", 7));
+    printout.caught_up(later(1_000));
+    printout.take_lines();
+    assert_eq!(printout.poll_timeout(later(1_000)), Some(later(3_200).now));
+    printout.handle_timeout(later(3_199));
+    assert_eq!(printout.take_lines(), [""; 0]);
+    printout.handle_timeout(later(3_200));
     let silent = "web has been silent for 3.2s (lease 5s): unless a heartbeat comes, another may claim in 1.8s";
-    assert_eq!(account.take_lines(), [format!("2026-01-31T12:00:03.323Z {silent}")]);
-    assert_eq!(account.poll_timeout(later(3_200)), Some(later(5_060).now));
-    account.handle_timeout(later(5_059));
-    assert_eq!(account.take_lines(), [""; 0]);
-    account.handle_timeout(later(5_060));
+    assert_eq!(printout.take_lines(), [format!("2026-01-31T12:00:03.323Z {silent}")]);
+    assert_eq!(printout.poll_timeout(later(3_200)), Some(later(5_060).now));
+    printout.handle_timeout(later(5_059));
+    assert_eq!(printout.take_lines(), [""; 0]);
+    printout.handle_timeout(later(5_060));
     let silent = "no leader: web has been silent for 5s (lease 5s)";
-    assert_eq!(account.take_lines(), [format!("2026-01-31T12:00:05.183Z {silent}")]);
-    assert_eq!(account.poll_timeout(later(5_060)), None);
-    account.read(later(7_123), 2, Some(beat("running", 7).as_bytes()), Some(0));
-    assert_eq!(account.take_lines(), ["2026-01-31T12:00:07.246Z web leads on, after 7.1s of silence"]);
-    assert_eq!(account.poll_timeout(later(7_123)), Some(later(7_123 + 3_200).now));
+    assert_eq!(printout.take_lines(), [format!("2026-01-31T12:00:05.183Z {silent}")]);
+    assert_eq!(printout.poll_timeout(later(5_060)), None);
+    printout.read(later(7_123), 2, Some(beat("running", 7).as_bytes()), Some(0));
+    assert_eq!(printout.take_lines(), ["2026-01-31T12:00:07.246Z web leads on, after 7.1s of silence"]);
+    assert_eq!(printout.poll_timeout(later(7_123)), Some(later(7_123 + 3_200).now));
 }
 
 #[test]
 fn a_leader_that_has_missed_three_heartbeats_has_a_line_in_json() {
-    let mut account = account(true, 1);
-    read(&mut account, 0, CLAIM);
-    account.caught_up(later(1_000));
-    account.handle_timeout(later(3_200));
+    let mut printout = printout(true, 1);
+    read(&mut printout, 0, CLAIM);
+    printout.caught_up(later(1_000));
+    printout.handle_timeout(later(3_200));
     let line = r#"{"ts":"2026-01-31T12:00:05.183Z","role":"bill","event":"overdue","partition":2,"offset":null,"verdict":null,"term":null,"record":null,"silent":{"name":"web","term":0,"lease_ms":5000,"for_ms":3200}}"#;
-    assert_eq!(account.take_lines(), [line]);
-    account.handle_timeout(later(5_060));
-    assert_eq!(account.take_lines(), [line.replace("overdue", "silent").replace("3200", "5060")]);
+    assert_eq!(printout.take_lines(), [line]);
+    printout.handle_timeout(later(5_060));
+    assert_eq!(printout.take_lines(), [line.replace("overdue", "silent").replace("3200", "5060")]);
 }
 
 #[test]
 fn a_leader_whose_lease_is_over_may_be_overdue_for_a_hundredth_more() {
-    let mut account = account(true, 1);
-    read(&mut account, 0, CLAIM);
-    account.caught_up(later(0));
+    let mut printout = printout(true, 1);
+    read(&mut printout, 0, CLAIM);
+    printout.caught_up(later(0));
     for (ms, event) in [(5_059, "overdue"), (5_060, "silent")] {
-        account.handle_timeout(later(ms));
-        let [line] = &account.take_lines()[..] else { panic!("one line") };
+        printout.handle_timeout(later(ms));
+        let [line] = &printout.take_lines()[..] else { panic!("one line") };
         let line: Value = serde_json::from_str(line).expect("JSON");
         assert_eq!((line["event"].as_str(), line["silent"]["for_ms"].as_u64()), (Some(event), Some(ms)), "{line}");
     }
@@ -241,14 +241,14 @@ fn a_leader_whose_lease_is_over_may_be_overdue_for_a_hundredth_more() {
 fn a_silence_that_another_s_claim_ends_is_reported_once() {
     let claim = CLAIM.replace("\"m\"", "\"n\"").replace("web", "db").replace("-1", "0");
     for is_told in [true, false] {
-        let mut account = account(false, 1);
-        read(&mut account, 0, CLAIM);
-        account.caught_up(later(0));
+        let mut printout = printout(false, 1);
+        read(&mut printout, 0, CLAIM);
+        printout.caught_up(later(0));
         if is_told {
-            account.handle_timeout(later(5_060));
+            printout.handle_timeout(later(5_060));
         }
-        account.read(later(5_061), 1, Some(claim.as_bytes()), Some(AT.wall_ms + 5_061));
-        let lines = account.take_lines();
+        printout.read(later(5_061), 1, Some(claim.as_bytes()), Some(AT.wall_ms + 5_061));
+        let lines = printout.take_lines();
         assert_eq!(lines.iter().filter(|line| line.contains("no leader: web ")).count(), 1, "{lines:?}");
         assert_eq!(lines.last().map(String::as_str), Some("2026-01-31T12:00:05.184Z db leads, term 1"));
     }
@@ -256,15 +256,15 @@ fn a_silence_that_another_s_claim_ends_is_reported_once() {
 
 #[test]
 fn a_release_names_the_operator_who_asked_for_it() {
-    let mut account = account(false, 1);
-    read(&mut account, 0, CLAIM);
+    let mut printout = printout(false, 1);
+    read(&mut printout, 0, CLAIM);
     let end = r#"{"v":1,"kind":"request","member":null,"name":"ann@db1","seq":null,"what":"end","term":null,"by":null,"reason":"moving"}"#;
-    read(&mut account, 1, end);
-    read(&mut account, 2, &RELEASE.replace("exited", "ended"));
+    read(&mut printout, 1, end);
+    read(&mut printout, 2, &RELEASE.replace("exited", "ended"));
     let at = "2026-01-31T12:00:00.123Z";
     let released = "term 0 was released: the election was ended by ann@db1: moving (the job's status: 3)";
     assert_eq!(
-        account.take_lines(),
+        printout.take_lines(),
         [format!("{at} ann@db1 has ended the election: moving"), format!("{at} {released}")]
     );
 }
@@ -272,11 +272,11 @@ fn a_release_names_the_operator_who_asked_for_it() {
 /// No record reports a silence. Without a line about it, scripts and readers would believe that the leader still leads.
 #[test]
 fn a_silence_has_a_line_in_json_too_even_if_it_ended_long_ago() {
-    let records = |account: &mut Fixture| {
-        account.read(later(60_000), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
-        account.read(later(60_000), 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms + 30_000));
+    let records = |printout: &mut Fixture| {
+        printout.read(later(60_000), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
+        printout.read(later(60_000), 1, Some(beat("running", 7).as_bytes()), Some(AT.wall_ms + 30_000));
     };
-    let mut json = account(true, 0);
+    let mut json = printout(true, 0);
     records(&mut json);
     json.caught_up(later(60_000));
     let lines = json.take_lines();
@@ -290,7 +290,7 @@ fn a_silence_has_a_line_in_json_too_even_if_it_ended_long_ago() {
     assert_eq!(lines[3], silent("2026-01-31T12:00:35.183Z", 30_000));
     json.handle_timeout(later(61_000));
     assert_eq!(json.take_lines(), [""; 0], "told once");
-    let mut text = account(false, 0);
+    let mut text = printout(false, 0);
     records(&mut text);
     let lines = text.take_lines();
     assert_eq!(lines[1], "2026-01-31T12:00:05.183Z no leader: web was silent for 30s (lease 5s)");
@@ -305,32 +305,32 @@ fn a_silence_has_a_line_in_json_too_even_if_it_ended_long_ago() {
 
 #[test]
 fn a_record_that_is_read_late_has_the_age_of_its_timestamp() {
-    let mut account = account(false, 2);
-    account.read(later(108_700), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
-    account.caught_up(later(108_800));
+    let mut printout = printout(false, 2);
+    printout.read(later(108_700), 0, Some(CLAIM.as_bytes()), Some(AT.wall_ms));
+    printout.caught_up(later(108_800));
     let silent = "as of now: no leader: web has been silent for 108s (lease 5s)";
-    assert_eq!(account.take_lines(), [format!("2026-01-31T12:01:48.923Z {silent}")]);
-    assert_eq!(account.poll_timeout(later(108_800)), None);
+    assert_eq!(printout.take_lines(), [format!("2026-01-31T12:01:48.923Z {silent}")]);
+    assert_eq!(printout.poll_timeout(later(108_800)), None);
 }
 
 #[test]
 fn a_record_read_twice_is_reported_once() {
-    let mut account = account(true, 0);
-    read(&mut account, 0, CLAIM);
-    read(&mut account, 0, CLAIM);
-    assert_eq!(account.take_lines().len(), 1);
+    let mut printout = printout(true, 0);
+    read(&mut printout, 0, CLAIM);
+    read(&mut printout, 0, CLAIM);
+    assert_eq!(printout.take_lines().len(), 1);
 }
 
 #[test]
 fn a_time_may_lie_in_any_future() {
-    let mut account = account(false, 0);
-    account.read(AT, 0, Some(CLAIM.as_bytes()), Some(u64::MAX));
-    assert_eq!(account.take_lines(), ["9999-12-31T23:59:59.999Z web leads, term 0"]);
+    let mut printout = printout(false, 0);
+    printout.read(AT, 0, Some(CLAIM.as_bytes()), Some(u64::MAX));
+    assert_eq!(printout.take_lines(), ["9999-12-31T23:59:59.999Z web leads, term 0"]);
 }
 
 #[test]
 fn a_name_is_one_line() {
-    let mut account = account(false, 0);
-    read(&mut account, 0, &CLAIM.replace("web", "a\\nb\\u001b[2J"));
-    assert_eq!(account.take_lines(), ["2026-01-31T12:00:00.123Z a\\nb\\u{1b}[2J leads, term 0"]);
+    let mut printout = printout(false, 0);
+    read(&mut printout, 0, &CLAIM.replace("web", "a\\nb\\u001b[2J"));
+    assert_eq!(printout.take_lines(), ["2026-01-31T12:00:00.123Z a\\nb\\u{1b}[2J leads, term 0"]);
 }

@@ -17,7 +17,7 @@ use crate::report::election::sentence;
 use crate::text::{json, one_line, timestamp};
 
 /// What is printed of an election: the lines that are not printed yet.
-pub(super) struct Account {
+pub(super) struct Printout {
     json: bool,
     /// The election's place in its topic.
     pub(super) place: Place,
@@ -44,8 +44,8 @@ struct Line<'a> {
     silent: Option<Value>,
 }
 
-impl Account {
-    /// An account for a reading that has just begun.
+impl Printout {
+    /// A printout for a reading that has just begun.
     pub(super) fn new(json: bool, election: &ElectionId, is_one_of_many: bool, first: Offset, since_ms: u64) -> Self {
         Self {
             json,
