@@ -14,6 +14,7 @@ use crate::kafka::Request;
 use crate::note::Note;
 use crate::record::{Body, KeyedRun, MemberId, Offset, Why};
 use crate::reminder::INTERVAL;
+use crate::restart::doubled;
 use crate::schedule::{CatchUp, Schedule};
 use crate::supervisor::{Wanted, WantedState};
 use crate::time::{Span, Time, Window, millis};
@@ -563,7 +564,7 @@ impl Once {
     /// before the answer in each lead.
     fn end_of_wait(&self, now: Time) -> Time {
         let first = (self.lease / 2).max(SHORTEST_WAIT);
-        now + first.saturating_mul(2_u32.saturating_pow(self.late_answers)).min(LONGEST_WAIT)
+        now + doubled(first, self.late_answers.saturating_add(1), LONGEST_WAIT)
     }
 
     fn announce(&mut self, now: Time, term: Offset, until: Time) {

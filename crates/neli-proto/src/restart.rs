@@ -46,12 +46,14 @@ pub struct Limit {
     pub within: Duration,
 }
 
-/// The failures so far.
+/// The failed runs so far.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub(crate) struct Backoff {
-    /// Failures in a row, except those after a long run.
+pub(crate) struct FailedRuns {
+    /// In a row, in whichever terms: for the back-off.
     in_a_row: u32,
-    /// The times of failed runs that were followed by another run, as far back as the limit needs them.
+    /// In a row in this term, except those after a long run: for the delay of the next run.
+    in_term: u32,
+    /// The times of those in this term that were followed by another run, as far back as the limit needs them.
     restarts: VecDeque<Time>,
 }
 
@@ -66,8 +68,14 @@ pub(crate) enum RestartDecision {
     TooOften,
 }
 
-impl Backoff {
-    /// The decision after a run that ended by itself at `now`, after `ran`.
+impl FailedRuns {
+    /// Begins a term.
+    pub(crate) fn begin_term(&mut self) {
+        self.in_term = 0;
+        self.restarts.clear();
+    }
+
+    /// Notes a run that ended by itself at `now`, after `ran`, and decides what follows.
     #[must_use]
     pub(crate) fn judge(
         &mut self,
@@ -76,6 +84,7 @@ impl Backoff {
         status: JobStatus,
         ran: Duration,
     ) -> RestartDecision {
+        self.ended(status, ran);
         let failed = status != JobStatus::Exited(0);
         let again = match policy.restart {
             Restart::Always => true,
@@ -86,7 +95,7 @@ impl Backoff {
             return RestartDecision::Done;
         }
         if !failed {
-            self.in_a_row = 0;
+            self.in_term = 0;
             return RestartDecision::Again(policy.delay);
         }
         if let Some(limit) = policy.limit {
@@ -96,13 +105,9 @@ impl Backoff {
             }
             self.restarts.push_back(now);
         }
-        if ran >= LONG_RUN {
-            self.in_a_row = 0;
-        }
-        let factor = 2_u32.saturating_pow(self.in_a_row);
-        self.in_a_row = self.in_a_row.saturating_add(1);
+        self.in_term = if ran >= LONG_RUN { 1 } else { self.in_term.saturating_add(1) };
         // A configured delay that is longer stays as it is.
-        RestartDecision::Again(policy.delay.saturating_mul(factor).min(LONGEST_DELAY.max(policy.delay)))
+        RestartDecision::Again(doubled(policy.delay, self.in_term, LONGEST_DELAY.max(policy.delay)))
     }
 }
 
@@ -118,12 +123,6 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 /// A run that lasts this long shows that the job can run here.
 const SOUND_RUN: Duration = Duration::from_secs(600);
 
-/// Failed runs in a row.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-pub(crate) struct FailedRuns {
-    in_a_row: u32,
-}
-
 impl FailedRuns {
     /// Notes a run that has ended by itself, after `ran`.
     pub(crate) fn ended(&mut self, status: JobStatus, ran: Duration) {
@@ -136,7 +135,7 @@ impl FailedRuns {
     }
 
     /// When a run that began at `since` and is still running resets the failures; `None` if there are none.
-    pub(crate) fn forgotten_at(self, since: Time) -> Option<Time> {
+    pub(crate) fn forgotten_at(&self, since: Time) -> Option<Time> {
         (self.in_a_row > 0).then(|| since + SOUND_RUN)
     }
 
@@ -146,16 +145,20 @@ impl FailedRuns {
     }
 
     /// The addition to the claim delay: 500 ms, doubled by each failed run in a row, up to a minute.
-    pub(crate) fn back_off(self) -> Duration {
+    pub(crate) fn back_off(&self) -> Duration {
         back_off(self.in_a_row)
     }
 }
 
 /// The back-off after this many failed runs in a row.
 pub(crate) fn back_off(in_a_row: u32) -> Duration {
+    doubled(FIRST_BACK_OFF, in_a_row, LONGEST_BACK_OFF)
+}
+
+/// A delay after so many failures in a row: none without one, `first` after the first, and twice as long after each other, up to `longest`.
+pub(crate) fn doubled(first: Duration, in_a_row: u32, longest: Duration) -> Duration {
     let doublings = in_a_row.checked_sub(1);
-    let delay = doublings.map(|count| FIRST_BACK_OFF.saturating_mul(2_u32.saturating_pow(count)));
-    delay.unwrap_or_default().min(LONGEST_BACK_OFF)
+    doublings.map_or(Duration::ZERO, |count| first.saturating_mul(2_u32.saturating_pow(count)).min(longest))
 }
 
 #[cfg(test)]
@@ -177,10 +180,10 @@ mod tests {
 
     /// Performs runs with these ends and lengths (seconds), one after another, and waits for the delay after each failure.
     fn follow(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<RestartDecision> {
-        let (mut backoff, mut now) = (Backoff::default(), Time::ZERO);
+        let (mut failed_runs, mut now) = (FailedRuns::default(), Time::ZERO);
         let judge = |(status, ran): &(JobStatus, u64)| {
             now = now + seconds(*ran);
-            let decision = backoff.judge(now, policy, *status, seconds(*ran));
+            let decision = failed_runs.judge(now, policy, *status, seconds(*ran));
             if let RestartDecision::Again(delay) = decision {
                 now = now + delay;
             }

@@ -15,7 +15,7 @@ use crate::health::{Health, HealthPolicy};
 use crate::job::CommandEnd;
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
-use crate::restart::{Backoff, FailedRuns, RestartPolicy};
+use crate::restart::{FailedRuns, RestartPolicy, doubled};
 use crate::time::{Span, Time};
 use terminal::{SIGKILL, Terminal};
 use watch::Watch;
@@ -46,7 +46,6 @@ pub struct Supervisor {
     watch: Option<Watch>,
     next_guard: NextGuard,
     run: Run,
-    backoff: Backoff,
     failed_runs: FailedRuns,
     /// The number that the node has given to the run.
     run_id: u32,
@@ -197,9 +196,7 @@ impl NextGuard {
         if self.started.is_none_or(|at| now.since(at) >= Self::LONG_LIFE) {
             self.deaths = 0;
         }
-        let doublings = self.deaths.checked_sub(1);
-        let delay = doublings.map(|count| Self::FIRST_DELAY.saturating_mul(2_u32.saturating_pow(count)));
-        self.due = Some(now + delay.unwrap_or_default().min(Self::LONGEST_DELAY));
+        self.due = Some(now + doubled(Self::FIRST_DELAY, self.deaths, Self::LONGEST_DELAY));
         self.deaths = self.deaths.saturating_add(1);
     }
 

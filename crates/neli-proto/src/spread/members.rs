@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use crate::precedence::{HELLO_HOLDS, HELLO_INTERVAL};
 use crate::record::{MemberId, Why};
+use crate::restart::doubled;
 use crate::time::Time;
 
 /// How long a candidate that did not take a role or could not run it gets no other role. Doubled for each time in a row.
@@ -184,7 +185,7 @@ impl Member {
             self.unfit = 0;
         }
         let failures = self.not_taken.saturating_add(self.unfit);
-        let bar = SHORTEST_BAR.saturating_mul(1 << failures.min(6)).min(LONGEST_BAR);
+        let bar = doubled(SHORTEST_BAR, failures.saturating_add(1), LONGEST_BAR);
         self.barred_until = Some(now + bar);
         bar
     }

@@ -174,8 +174,7 @@ impl Supervisor {
         let Some(status) = self.run.status.filter(|_| self.stop.is_none()) else {
             return self.end_term(Why::Exited);
         };
-        self.failed_runs.ended(status, self.run.ran);
-        match self.backoff.judge(now, self.policy.restart, status, self.run.ran) {
+        match self.failed_runs.judge(now, self.policy.restart, status, self.run.ran) {
             RestartDecision::Again(delay) => {
                 self.next_attempt = if status == JobStatus::Exited(0) { 1 } else { self.run.attempt.saturating_add(1) };
                 self.note(Note::Restarting { term: self.noted_term(), attempt: self.next_attempt, delay });

@@ -9,7 +9,6 @@ use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::Health;
 use crate::note::Note;
 use crate::record::{JobState, KeyedRun, Offset, Why};
-use crate::restart::Backoff;
 use crate::supervisor::StopPolicy;
 use crate::time::{Span, Time};
 
@@ -97,7 +96,7 @@ impl Supervisor {
         (self.run, self.next_attempt) = (Run::default(), 1);
         (self.over, self.fenced) = (None, None);
         self.report = JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now };
-        self.backoff = Backoff::default();
+        self.failed_runs.begin_term();
         if self.next_guard.due.is_none() {
             self.watch = Some(Watch::new(grant.until));
         }
