@@ -209,7 +209,7 @@ pub(crate) fn of_status(status: &Status, current: Leadership<'_>, wall_ms: u64) 
         Position::Claiming => "claiming the lead".to_owned(),
         Position::Departed => "has left the election".to_owned(),
         Position::Fenced { term } => format!("fenced: the job is being killed (term {term})"),
-        Position::Leading { term, .. } if status.awaits_window => {
+        Position::Leading { term, .. } if status.next_window_ms.is_some() => {
             format!("leading, term {term}{}", of_next_window(status.next_window_ms))
         }
         Position::Leading { term, job, stopping } => format!("leading, term {term}, {}", of_job(job, *stopping)),

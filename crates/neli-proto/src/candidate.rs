@@ -29,7 +29,7 @@ pub use crate::kafka::{Event, Request};
 pub use crate::note::{StandbyReason, Waiting};
 pub use crate::status::Position;
 pub use crate::supervisor::{Departure, JobEnd, JobReport, Loss};
-pub use crate::timings::{Durations, Elector, Patience, Timings};
+pub use crate::timings::{Durations, Elector, Timings};
 
 mod claims;
 mod election;
@@ -287,7 +287,6 @@ impl Candidate {
             position: self.position(),
             lease_end: self.lease_end(),
             claims_at: self.claims_at(),
-            awaits_window: false,
             next_window_ms: None,
             departs_at: self.election.wait_due().filter(|_| matches!(self.state, State::StandingBy { .. })),
             standbys: self.standbys(now),

@@ -258,11 +258,7 @@ impl Node {
     /// The node's state, and the data that it knows.
     pub fn status(&self, now: Time) -> Status {
         let waiting = self.once.as_ref().filter(|once| once.is_waiting());
-        Status {
-            awaits_window: waiting.is_some(),
-            next_window_ms: waiting.and_then(Once::next_window_ms),
-            ..self.candidate.status(now)
-        }
+        Status { next_window_ms: waiting.and_then(Once::next_window_ms), ..self.candidate.status(now) }
     }
 }
 

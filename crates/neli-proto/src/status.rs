@@ -24,9 +24,7 @@ pub struct Status {
     /// When the node claims, unless a record of another candidate comes before; `None` if it does not stand by, or waits for something that has no
     /// time.
     pub claims_at: Option<Time>,
-    /// `--schedule`: whether it waits for the wall clock to enter another window.
-    pub awaits_window: bool,
-    /// When the next window that may run begins, in milliseconds since 1970, while it waits for one.
+    /// `--schedule`: when the next window that may run begins, in milliseconds since 1970, while it waits for the wall clock to enter one.
     pub next_window_ms: Option<u64>,
     /// When the node departs because of `--wait`, unless it leads before.
     pub departs_at: Option<Time>,

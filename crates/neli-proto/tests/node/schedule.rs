@@ -82,7 +82,7 @@ fn ends(host: &mut Host, status: u8) -> Asked {
 }
 
 fn awaits_window(host: &Host) -> bool {
-    host.status().awaits_window
+    host.status().next_window_ms.is_some()
 }
 
 /// The note that it waits for the window with this number.
