@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use neli_proto::candidate::{Elector, Patience, StandbyReason, Timings};
+use neli_proto::candidate::{Elector, StandbyReason, Timings};
 use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::Failure;
 use neli_proto::job::CommandEnd;
@@ -103,10 +103,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         Note::FenceWarning { term, left, silent, unconfirmed } => fence_warning(*term, *left, *silent, *unconfirmed),
         Note::GroupRefuses { error } => {
             let meanwhile = match moment.timings.elector() {
-                Elector::Group(Patience::Never) => {
-                    "this candidate claims nothing (--patience never); if it leads, it leads on"
-                }
-                Elector::Group(Patience::For(_)) | Elector::Log => {
+                Elector::Group(None) => "this candidate claims nothing (--patience never); if it leads, it leads on",
+                Elector::Group(Some(_)) | Elector::Log => {
                     "this candidate goes on without precedence: it claims and leads as with --elect log"
                 }
             };

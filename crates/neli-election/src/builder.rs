@@ -14,9 +14,7 @@ use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node;
 use neli_proto::record::MemberId;
 use neli_proto::supervisor::{Policy, StopPolicy};
-use neli_proto::timings::{
-    self, Durations, Patience, Timings, default_fence_warning, default_heartbeat_interval, kill_margin,
-};
+use neli_proto::timings::{self, Durations, Timings, default_fence_warning, default_heartbeat_interval, kill_margin};
 use tokio::runtime::Handle;
 
 use crate::driver::{self, Callback};
@@ -90,7 +88,8 @@ pub struct Builder {
     fence_warning: Option<Duration>,
     create_topic: bool,
     elector: Elector,
-    patience: Option<Patience>,
+    /// Precedence by the group, with the patience that was given.
+    by_group: Option<timings::Elector>,
     name: Option<String>,
     stop_timeout: Duration,
     before_release: Option<(Duration, Callback)>,
@@ -129,7 +128,7 @@ impl Election {
             fence_warning: None,
             create_topic: true,
             elector: Elector::Group,
-            patience: None,
+            by_group: None,
             name: None,
             stop_timeout: Duration::from_secs(8),
             before_release: None,
@@ -189,10 +188,7 @@ impl Builder {
     /// With [`Elector::Group`], how long a candidate waits for the candidate that the group has chosen before it claims itself: 500 ms
     /// unless it is given; `None` means for ever.
     pub const fn patience(mut self, patience: Option<Duration>) -> Self {
-        self.patience = Some(match patience {
-            Some(patience) => Patience::For(patience),
-            None => Patience::Never,
-        });
+        self.by_group = Some(timings::Elector::Group(patience));
         self
     }
 
@@ -411,11 +407,11 @@ impl Builder {
     }
 
     fn precedence(&self) -> Result<timings::Elector, Error> {
-        match (self.elector, self.patience) {
-            (Elector::Group, Some(Patience::For(patience))) if patience > LONGEST => {
+        match (self.elector, self.by_group) {
+            (Elector::Group, Some(timings::Elector::Group(Some(patience)))) if patience > LONGEST => {
                 Err(Error::option("patience", shown_duration(patience), "must be 0 to 365d, or none"))
             }
-            (Elector::Group, patience) => Ok(timings::Elector::Group(patience.unwrap_or(DEFAULT_PATIENCE))),
+            (Elector::Group, by_group) => Ok(by_group.unwrap_or(BY_GROUP)),
             (Elector::Log, None) => Ok(timings::Elector::Log),
             (Elector::Log, Some(_)) => Err(Error::option("patience", "", "has no meaning with the elector Log")),
         }
@@ -428,7 +424,7 @@ impl Builder {
     }
 }
 
-const DEFAULT_PATIENCE: Patience = Patience::For(Duration::from_millis(500));
+const BY_GROUP: timings::Elector = timings::Elector::Group(Some(Duration::from_millis(500)));
 
 /// What hellos say of the program's version.
 const VERSION: &str = concat!("neli-election ", env!("CARGO_PKG_VERSION"));

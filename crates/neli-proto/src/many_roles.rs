@@ -13,7 +13,6 @@ use crate::record::{Body, Offset, Record, Why};
 use crate::role_set::RoleSet;
 use crate::spread::{Holding, Spread};
 use crate::time::Time;
-use crate::timings::Patience;
 
 pub use crate::action::RolesAction as Action;
 
@@ -112,7 +111,7 @@ impl ManyRoles {
         if hello.partitions.is_none() {
             hello.partitions = Some(partitions);
             let roles = hello.mapping().count();
-            let is_never = self.elector == Elector::Group(Patience::Never);
+            let is_never = self.elector == Elector::Group(None);
             self.uses_group = is_never || self.elector != Elector::Log && partitions == roles;
             if self.uses_group {
                 // A candidate of an earlier version hands roles over by the group's assignment, unless another one states a limit.

@@ -9,7 +9,7 @@ use crate::listener::Predecessor;
 use crate::record::MemberId;
 use crate::status::OtherCandidate;
 use crate::time::Time;
-use crate::timings::{Elector, PATIENCE, Patience};
+use crate::timings::{Elector, PATIENCE};
 
 /// The width of the random claim delay if it is only known that other candidates stand by.
 pub const RANDOM_DELAY: Duration = Duration::from_millis(50);
@@ -251,14 +251,13 @@ impl Precedence {
     fn wait_for_higher(&self, now: Time) -> Duration {
         let priorities: BTreeSet<u16> = self.higher_priorities(now).collect();
         let steps = u32::try_from(priorities.len()).unwrap_or(u32::MAX).min(MOST_PRIORITY_STEPS);
-        let patience =
-            if let Elector::Group(Patience::For(patience)) = self.elector { patience } else { Duration::ZERO };
+        let patience = if let Elector::Group(Some(patience)) = self.elector { patience } else { Duration::ZERO };
         (PRIORITY_STEP + patience) * steps
     }
 
     /// Whether this candidate claims only once the group has chosen it.
     pub(crate) fn awaits_assignment(&self) -> bool {
-        self.elector == Elector::Group(Patience::Never) && !self.is_one_of_many && self.assignment != Assignment::Own
+        self.elector == Elector::Group(None) && !self.is_one_of_many && self.assignment != Assignment::Own
     }
 
     /// The fixed delay before a claim and the range of the random part; `None` if this member never claims.
@@ -272,7 +271,7 @@ impl Precedence {
         }
         let added = self.back_off + self.wait_for_higher(now) + spread;
         let foreseen = self.foreseen || (predecessor == Predecessor::Silent && self.is_next_to_leader(now));
-        if foreseen && self.elector != Elector::Group(Patience::Never) {
+        if foreseen && self.elector != Elector::Group(None) {
             // Only one candidate predicts this, so it needs no random delay.
             return Some(Delay { fixed: added, random: Duration::ZERO });
         }
@@ -282,16 +281,12 @@ impl Precedence {
         let assignment = if is_after_another { Assignment::Elsewhere } else { self.assignment };
         let (fixed, random) = match (self.elector, assignment) {
             (Elector::Log, _) | (Elector::Group(_), Assignment::Own) => (Duration::ZERO, Duration::ZERO),
-            (Elector::Group(Patience::Never), Assignment::Elsewhere) if self.is_one_of_many => {
-                (PATIENCE, Duration::ZERO)
-            }
-            (Elector::Group(Patience::Never), Assignment::Elsewhere | Assignment::Unknown) => return None,
-            (Elector::Group(Patience::For(patience)), Assignment::Elsewhere) if predecessor != Predecessor::Died => {
+            (Elector::Group(None), Assignment::Elsewhere) if self.is_one_of_many => (PATIENCE, Duration::ZERO),
+            (Elector::Group(None), Assignment::Elsewhere | Assignment::Unknown) => return None,
+            (Elector::Group(Some(patience)), Assignment::Elsewhere) if predecessor != Predecessor::Died => {
                 (patience, Duration::ZERO)
             }
-            (Elector::Group(Patience::For(_)), Assignment::Elsewhere | Assignment::Unknown) => {
-                (Duration::ZERO, among_others)
-            }
+            (Elector::Group(Some(_)), Assignment::Elsewhere | Assignment::Unknown) => (Duration::ZERO, among_others),
         };
         let jitter = JITTER_PER_STANDBY * self.standbys(now);
         Some(Delay { fixed: fixed + added, random: random + jitter })

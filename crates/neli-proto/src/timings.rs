@@ -172,8 +172,9 @@ const fn is_whole(duration: Duration) -> bool {
 /// The rule by which candidates order their claims (docs/protocol.md, The group elector).
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Elector {
-    /// The member of the consumer group to which the role's partition is assigned claims first.
-    Group(Patience),
+    /// The member of the consumer group to which the role's partition is assigned claims first, and another after this time; `None`: never (NELI as
+    /// published).
+    Group(Option<Duration>),
     /// No order: the first claim wins.
     #[default]
     Log,
@@ -187,15 +188,6 @@ impl Elector {
             Self::Log => "log",
         }
     }
-}
-
-/// How long a member waits for the member to which the partition is assigned.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-pub enum Patience {
-    /// For this duration.
-    For(Duration),
-    /// For ever: only the assigned member claims (NELI as published).
-    Never,
 }
 
 #[cfg(test)]
@@ -230,7 +222,7 @@ mod tests {
 
     #[test]
     fn an_elector_has_the_name_that_is_typed() {
-        assert_eq!([Elector::Log, Elector::Group(Patience::Never)].map(Elector::name), ["log", "group"]);
+        assert_eq!([Elector::Log, Elector::Group(None)].map(Elector::name), ["log", "group"]);
     }
 
     #[test]

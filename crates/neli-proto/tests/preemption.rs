@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, JobEnd, Patience, Setup, Timings};
+use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, JobEnd, Setup, Timings};
 use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::random::Random;
@@ -162,7 +162,7 @@ impl World {
     }
 }
 
-const ELECTORS: [Elector; 2] = [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))];
+const ELECTORS: [Elector; 2] = [Elector::Log, Elector::Group(Some(Duration::from_millis(500)))];
 
 /// Many candidates with equal and different priorities that join and leave.
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, reads_as_number, validate_roles};
 use neli_proto::timings::{
-    Durations, Elector, Patience, Timings, default_fence_warning, default_heartbeat_interval, kill_margin,
+    Durations, Elector, Timings, default_fence_warning, default_heartbeat_interval, kill_margin,
 };
 
 use super::{LONGEST, duration};
@@ -39,10 +39,8 @@ pub(super) fn timings(args: &ParsedArgs) -> Result<Timings> {
 fn elector(args: &ParsedArgs) -> Result<Elector> {
     let (elector, patience) = (args.setting("elect"), args.setting("patience"));
     let patience = match patience.text()? {
-        "never" => Patience::Never,
-        _ => Patience::For(
-            duration(&patience).map_err(|_| patience.refuse("must be never, or a duration from 0 to 365d"))?,
-        ),
+        "never" => None,
+        _ => Some(duration(&patience).map_err(|_| patience.refuse("must be never, or a duration from 0 to 365d"))?),
     };
     elector.one_of(&[("group", Elector::Group(patience)), ("log", Elector::Log)])
 }

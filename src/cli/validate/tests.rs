@@ -2,7 +2,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
 use anyhow::Result;
-use neli_proto::candidate::{Durations, Elector, Patience, Timings};
+use neli_proto::candidate::{Durations, Elector, Timings};
 use neli_proto::health::HealthPolicy;
 use neli_proto::hooks::Hook;
 use neli_proto::restart::{Limit, Restart, RestartPolicy};
@@ -38,7 +38,7 @@ fn defaults_are_as_the_manual_says() {
             preempt_after: None,
             overlap: None,
         },
-        Elector::Group(Patience::For(Duration::from_millis(500))),
+        Elector::Group(Some(Duration::from_millis(500))),
     )
     .unwrap();
     assert_eq!(config.timings, timings);
@@ -137,7 +137,7 @@ fn bounds_belong_to_what_they_bound() {
     let wait = validate(&[], &["-g", "b", "--embedded", "--wait", "0", "--", "true"]).unwrap().wait;
     assert_eq!(wait, Some(Duration::ZERO));
     let never = validate(&[], &["-g", "b", "--embedded", "--patience", "never", "--", "true"]).unwrap();
-    assert_eq!(never.timings.elector(), Elector::Group(Patience::Never));
+    assert_eq!(never.timings.elector(), Elector::Group(None));
     let run = ["-g", "b", "--embedded", "--restart", "always", "--restart-limit", "none", "--", "true"];
     assert_eq!(validate(&[], &run).unwrap().job.restart.limit, None);
     let group = "a b/ä";

@@ -5,7 +5,7 @@ use std::time::Duration;
 use neli_kafka::embedded::BrokerFinder;
 use neli_kafka::{Access, Examination, Layer, MemberTimings, NotAnswered, SESSION_TIMEOUT};
 use neli_proto::assumptions;
-use neli_proto::candidate::{Elector, Patience, Timings};
+use neli_proto::candidate::{Elector, Timings};
 
 use super::findings::CheckOutcome::{Fail, Warn};
 use super::findings::{Findings, Fixes};
@@ -58,7 +58,7 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
         let lease = (&config.timings, config.lease_shown.as_str());
         outlive_broker(lease, answer.as_ref().map(|_| time(BROKER_SESSION)), replicas, findings);
         if matches!(config.timings.elector(), Elector::Group(_)) {
-            let claims_nothing = config.timings.elector() == Elector::Group(Patience::Never);
+            let claims_nothing = config.timings.elector() == Elector::Group(None);
             let most_members = number(MOST_MEMBERS).and_then(|most| usize::try_from(most).ok());
             group(config, &examination, &fixes, most_members, claims_nothing, findings);
             let own = MemberTimings::of(&config.client.properties).session_timeout;

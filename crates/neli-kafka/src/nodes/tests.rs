@@ -5,7 +5,7 @@ use neli_proto::listener::FIRST_SPAN;
 use neli_proto::record::{Body, MemberId, Record, Why};
 use neli_proto::restart::RestartPolicy;
 use neli_proto::supervisor::{OnLoss, Policy, StopPolicy};
-use neli_proto::timings::{Durations, Patience, Timings};
+use neli_proto::timings::{Durations, Timings};
 use rdkafka::mocking::MockCluster;
 
 use super::*;
@@ -49,7 +49,7 @@ fn settings() -> Settings {
     };
     Settings {
         hello: Hello::new(MemberId::from("me"), Some("me".into())),
-        timings: Timings::new(durations, Elector::Group(Patience::For(Duration::from_millis(500)))).unwrap(),
+        timings: Timings::new(durations, Elector::Group(Some(Duration::from_millis(500)))).unwrap(),
         job: Policy {
             settle: Duration::ZERO,
             stop: StopPolicy { signal: None, timeout: Duration::ZERO },

@@ -8,7 +8,7 @@ use crate::kafka::Request;
 use crate::note::Note;
 use crate::precedence::{Assignment, HELLO_AWAITS_NAME};
 use crate::time::Time;
-use crate::timings::{Elector, Patience};
+use crate::timings::Elector;
 
 /// The longest group member id that is sent to others: librdkafka's client id, a hyphen and 36 characters. A record must fit into 1 KiB.
 const LONGEST_GROUP_MEMBER: usize = 128;
@@ -141,7 +141,7 @@ impl Election {
     }
 
     fn claims_only_when_assigned(&self) -> bool {
-        self.timings.elector() == Elector::Group(Patience::Never)
+        self.timings.elector() == Elector::Group(None)
     }
 
     /// Reports the unused partitions once, if a revocation would end a lead otherwise.

@@ -18,7 +18,7 @@ fn hello(index: u128) -> Hello {
 
 #[test]
 fn the_groups_choice_claims_first() {
-    let group = Elector::Group(Patience::For(Duration::from_millis(500)));
+    let group = Elector::Group(Some(Duration::from_millis(500)));
     assert_eq!(delay(group, Assignment::Own, Predecessor::Gone), Some((0, 0)));
     assert_eq!(delay(group, Assignment::Unknown, Predecessor::Gone), Some((0, 50)));
     assert_eq!(delay(group, Assignment::Elsewhere, Predecessor::Gone), Some((500, 0)));
@@ -28,7 +28,7 @@ fn the_groups_choice_claims_first() {
 /// With many roles the group may have assigned this one to a member with a limit.
 #[test]
 fn the_successor_that_a_release_names_waits_for_no_assignment() {
-    for patience in [Patience::For(Duration::from_millis(500)), Patience::Never] {
+    for patience in [Some(Duration::from_millis(500)), None] {
         let mut precedence = Precedence::new(Elector::Group(patience));
         precedence.received(NOW, hello(1));
         precedence.set_assignment(Assignment::Elsewhere);
@@ -40,7 +40,7 @@ fn the_successor_that_a_release_names_waits_for_no_assignment() {
 
 #[test]
 fn a_candidate_alone_has_no_delay() {
-    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))));
+    let mut precedence = Precedence::new(Elector::Group(Some(Duration::from_millis(500))));
     let at_once = Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO });
     let spread = Some(Delay { fixed: Duration::ZERO, random: RANDOM_DELAY + JITTER_PER_STANDBY });
     assert_eq!(precedence.delay(NOW, Predecessor::Gone), at_once);
@@ -75,7 +75,7 @@ fn the_spread_adds_to_every_delay_or_forbids_the_claim() {
 
 #[test]
 fn without_patience_only_the_groups_choice_claims() {
-    let never = Elector::Group(Patience::Never);
+    let never = Elector::Group(None);
     assert_eq!(delay(never, Assignment::Own, Predecessor::Gone), Some((0, 0)));
     assert_eq!(delay(never, Assignment::Unknown, Predecessor::Died), None);
     assert_eq!(delay(never, Assignment::Elsewhere, Predecessor::Died), None);
@@ -100,7 +100,7 @@ fn with_the_log_elector_no_candidate_has_precedence() {
 
 #[test]
 fn a_back_off_is_added_in_every_standing() {
-    for elector in [Elector::Log, Elector::Group(Patience::For(Duration::from_millis(500)))] {
+    for elector in [Elector::Log, Elector::Group(Some(Duration::from_millis(500)))] {
         for assignment in [Assignment::Own, Assignment::Elsewhere, Assignment::Unknown] {
             let mut precedence = Precedence::new(elector);
             precedence.set_assignment(assignment);
@@ -124,7 +124,7 @@ fn each_known_higher_priority_adds_a_step() {
         assert!(!precedence.is_outranked(NOW + HELLO_HOLDS), "it has gone");
         precedence.delay(NOW, Predecessor::Gone).unwrap().fixed.as_millis()
     };
-    let group = Elector::Group(Patience::For(Duration::from_secs(2)));
+    let group = Elector::Group(Some(Duration::from_secs(2)));
     assert_eq!([waits(Elector::Log, &[0, 5, 5]), waits(group, &[0, 5, 5])], [0, 0]);
     assert_eq!([waits(Elector::Log, &[6, 6, 1]), waits(group, &[6, 6, 1])], [500, 2_500]);
     assert_eq!([waits(Elector::Log, &[6, 7, 8]), waits(group, &[6, 7, 8])], [1_500, 7_500]);
@@ -165,18 +165,18 @@ fn the_member_with_the_least_id_is_predicted() {
         precedence.foresee(NOW, "left");
         precedence.delay(NOW, Predecessor::Gone) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
     };
-    let patience = Patience::For(Duration::from_millis(500));
+    let patience = Some(Duration::from_millis(500));
     assert!(claims_at_once(Some("b"), &[], patience));
     assert!(claims_at_once(Some("b"), &["c", "left", "z"], patience));
     assert!(claims_at_once(Some("m"), &["left", "z"], patience), "who has left is no member");
     assert!(!claims_at_once(Some("b"), &["c", "a"], patience));
     assert!(!claims_at_once(None, &["c"], patience), "no member");
-    assert!(!claims_at_once(Some("b"), &["c"], Patience::Never), "the group's word is waited for");
+    assert!(!claims_at_once(Some("b"), &["c"], None), "the group's word is waited for");
 }
 
 #[test]
 fn a_member_that_has_said_nothing_for_long_is_not_foreseen() {
-    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))));
+    let mut precedence = Precedence::new(Elector::Group(Some(Duration::from_millis(500))));
     precedence.set_assignment(Assignment::Elsewhere);
     precedence.group_member = Some("b".into());
     precedence.received(NOW, Hello { group_member: Some("a".into()), ..hello(1) });
@@ -190,7 +190,7 @@ fn a_member_that_has_said_nothing_for_long_is_not_foreseen() {
 
 #[test]
 fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
-    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))));
+    let mut precedence = Precedence::new(Elector::Group(Some(Duration::from_millis(500))));
     let claims_at_once = |precedence: &Precedence, predecessor| {
         precedence.delay(NOW, predecessor) == Some(Delay { fixed: Duration::ZERO, random: Duration::ZERO })
     };
@@ -210,7 +210,7 @@ fn after_a_silence_the_least_id_but_the_leaders_is_foreseen() {
 
 #[test]
 fn an_assignment_replaces_the_prediction() {
-    let mut precedence = Precedence::new(Elector::Group(Patience::For(Duration::from_millis(500))));
+    let mut precedence = Precedence::new(Elector::Group(Some(Duration::from_millis(500))));
     precedence.group_member = Some("b".into());
     precedence.foresee(NOW, "left");
     assert_eq!(precedence.delay(NOW, Predecessor::Gone).unwrap().random, Duration::ZERO);

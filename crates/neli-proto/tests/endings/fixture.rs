@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
+use neli_proto::candidate::{self, Durations, Elector, Timings};
 use neli_proto::guard::{Answer, SeenEnd};
 use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
@@ -78,7 +78,7 @@ impl Fixture {
                 preempt_after: None,
                 overlap,
             },
-            Elector::Group(Patience::For(Duration::from_millis(500))),
+            Elector::Group(Some(Duration::from_millis(500))),
         )
         .unwrap_or_else(|error| panic!("{error}"));
         let policy = Policy {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
+use neli_proto::candidate::{self, Durations, Elector, Timings};
 use neli_proto::guard::Answer;
 use neli_proto::hello::Hello;
 use neli_proto::hooks::Hook;
@@ -87,7 +87,7 @@ impl Host {
     /// A node with the group elector.
     pub(crate) fn in_group() -> Self {
         let now = Time::ZERO + Duration::from_secs(1_000);
-        let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
+        let elector = Elector::Group(Some(Duration::from_millis(500)));
         let timings = Timings::new(DURATIONS, elector).unwrap_or_else(|error| panic!("{error}"));
         let settings = Settings { timings, ..Self::settings(now, &[], true) };
         let node = Node::new(now, settings, Random::from_seed(1));

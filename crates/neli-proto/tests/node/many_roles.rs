@@ -8,7 +8,7 @@ use neli_proto::precedence::Assignment;
 use neli_proto::spread::Holding;
 use neli_proto::supervisor::Foreground;
 use neli_proto::time::Time;
-use neli_proto::timings::{Elector, Patience};
+use neli_proto::timings::Elector;
 
 use super::*;
 use crate::records::hello as hello_of_one;
@@ -19,7 +19,7 @@ pub(super) fn heard(hello: &Hello, role: u32) -> Event {
 }
 
 pub(super) const LONG: Duration = Duration::from_secs(120);
-pub(super) const GROUP: Elector = Elector::Group(Patience::For(Duration::from_millis(500)));
+pub(super) const GROUP: Elector = Elector::Group(Some(Duration::from_millis(500)));
 
 pub(super) fn hello(member: &str, typed: &str, partitions: Option<u32>) -> Hello {
     Hello { roles: Some(typed.into()), partitions, ..Hello::new(member.into(), Some(member.into())) }

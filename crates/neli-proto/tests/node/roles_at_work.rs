@@ -13,7 +13,7 @@ use neli_proto::role_set::RoleSet;
 use neli_proto::spread::Holding;
 use neli_proto::supervisor::{OnLoss, Policy};
 use neli_proto::time::Time;
-use neli_proto::timings::{Elector, Patience, Timings};
+use neli_proto::timings::{Elector, Timings};
 
 use super::host::{DURATIONS, HEARTBEAT_INTERVAL};
 use super::many_roles::{GROUP, LONG, hello, introduced, let_time_pass, let_time_pass_beside, standing, wanted};
@@ -161,7 +161,7 @@ fn happens(many: &mut ManyRoles, now: Time, random: &mut Random) {
 fn the_next_timeout_of_a_process_is_in_the_future() {
     for seed in 0..500 {
         let mut random = Random::from_seed(seed);
-        let elector = if seed % 2 == 0 { Elector::Log } else { Elector::Group(Patience::Never) };
+        let elector = if seed % 2 == 0 { Elector::Log } else { Elector::Group(None) };
         let (mut many, mut now) = introduced(elector);
         for step in 0..300 {
             // The time is often exactly the timeout.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use neli_proto::candidate::{self, Durations, Elector, Patience, Timings};
+use neli_proto::candidate::{self, Durations, Elector, Timings};
 use neli_proto::guard::{Answer, Order, SeenEnd};
 use neli_proto::health::HealthPolicy;
 use neli_proto::job::JobStatus;
@@ -36,8 +36,8 @@ impl World {
         let below = |random: &mut Random, bound| below(random, bound);
         let elector = match below(&mut random, 3) {
             0 => Elector::Log,
-            1 => Elector::Group(Patience::For(Duration::from_millis(500))),
-            _ => Elector::Group(Patience::Never),
+            1 => Elector::Group(Some(Duration::from_millis(500))),
+            _ => Elector::Group(None),
         };
         let overlap = (below(&mut random, 3) == 0).then_some(Duration::from_secs(1));
         let preempt_after = (below(&mut random, 2) == 0).then_some(Duration::from_secs(2));

@@ -5,9 +5,7 @@ mod outcome;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, JobEnd, JobReport, Patience, Setup, Timings,
-};
+use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, JobEnd, JobReport, Setup, Timings};
 use neli_proto::guard::Grant;
 use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
@@ -52,8 +50,8 @@ impl Scenario {
         let patience = words.span_of("patience").unwrap_or(Duration::from_millis(500));
         let elector = match words.value("elect") {
             None | Some("log") => Elector::Log,
-            Some("group") => Elector::Group(Patience::For(patience)),
-            Some("never") => Elector::Group(Patience::Never),
+            Some("group") => Elector::Group(Some(patience)),
+            Some("never") => Elector::Group(None),
             Some(other) => panic!("{other} is no elector"),
         };
         let timings = Timings::new(

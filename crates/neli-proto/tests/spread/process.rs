@@ -7,7 +7,7 @@ use neli_proto::precedence::{Assignment, RANDOM_DELAY};
 use neli_proto::record::MemberId;
 use neli_proto::spread::{Holding, PATIENCE, Spread};
 use neli_proto::time::Time;
-use neli_proto::timings::{Elector, Patience};
+use neli_proto::timings::Elector;
 
 /// The state of a process in one role.
 #[derive(Clone, Debug)]
@@ -124,14 +124,10 @@ impl Process {
         let (fixed, random) = match (self.elector, standing) {
             _ if is_named => (Duration::ZERO, Duration::ZERO),
             (Elector::Log, _) | (Elector::Group(_), Assignment::Own) => (Duration::ZERO, Duration::ZERO),
-            (Elector::Group(Patience::Never), Assignment::Elsewhere) => (PATIENCE, Duration::ZERO),
-            (Elector::Group(Patience::Never), Assignment::Unknown) => return None,
-            (Elector::Group(Patience::For(patience)), Assignment::Elsewhere) if !state.leader_died => {
-                (patience, Duration::ZERO)
-            }
-            (Elector::Group(Patience::For(_)), Assignment::Elsewhere | Assignment::Unknown) => {
-                (Duration::ZERO, RANDOM_DELAY)
-            }
+            (Elector::Group(None), Assignment::Elsewhere) => (PATIENCE, Duration::ZERO),
+            (Elector::Group(None), Assignment::Unknown) => return None,
+            (Elector::Group(Some(patience)), Assignment::Elsewhere) if !state.leader_died => (patience, Duration::ZERO),
+            (Elector::Group(Some(_)), Assignment::Elsewhere | Assignment::Unknown) => (Duration::ZERO, RANDOM_DELAY),
         };
         Some((since, fixed + spread, random))
     }

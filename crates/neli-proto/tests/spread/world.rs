@@ -8,14 +8,14 @@ use neli_proto::random::Random;
 use neli_proto::record::MemberId;
 use neli_proto::spread::{Action, Holding, PATIENCE};
 use neli_proto::time::Time;
-use neli_proto::timings::{Elector, Patience};
+use neli_proto::timings::Elector;
 
 use super::group::Group;
 use super::process::{Own, Process};
 
 pub(crate) const LOG: Elector = Elector::Log;
-pub(crate) const GROUP: Elector = Elector::Group(Patience::For(PATIENCE));
-pub(crate) const GROUP_WITHOUT_PATIENCE: Elector = Elector::Group(Patience::Never);
+pub(crate) const GROUP: Elector = Elector::Group(Some(PATIENCE));
+pub(crate) const GROUP_WITHOUT_PATIENCE: Elector = Elector::Group(None);
 
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use neli_proto::candidate::{
-    Action, Candidate, Durations, Elector, Event, JobEnd, JobReport, Patience, Position, Setup, Timings,
+    Action, Candidate, Durations, Elector, Event, JobEnd, JobReport, Position, Setup, Timings,
 };
 use neli_proto::guard::Grant;
 use neli_proto::kafka::Request;
@@ -150,7 +150,7 @@ impl Fixture {
             preempt_after: None,
             overlap: None,
         };
-        let elector = Elector::Group(Patience::For(Duration::from_millis(500)));
+        let elector = Elector::Group(Some(Duration::from_millis(500)));
         let setup = Setup {
             hello: hello("me", 0),
             timings: Timings::new(durations, elector).unwrap_or_else(|error| panic!("{error}")),
