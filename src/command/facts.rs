@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::calendar::{Calendar, Edges, has_beginning, is_start, zone};
 use crate::command::look::Look;
-use crate::command::reading::{Limit, Reading, Seen, read_at};
+use crate::command::reading::{Limit, Reading, Seen};
 use crate::command::wording::date;
 use crate::exit::{ExitStatus, status_of, with_status};
 use crate::report::json::run;
@@ -389,7 +389,7 @@ mod tests {
     use neli_proto::time::{Span, Time};
 
     use super::*;
-    use crate::command::reading::HeardBefore;
+    use crate::command::reading::{HeardBefore, read_at};
 
     fn fact(outcome: Outcome, window: Option<Span>) -> Fact {
         let key = if window.is_some() { "2026-01-31T00:00:00Z" } else { "v1.42" };
