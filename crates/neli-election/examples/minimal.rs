@@ -19,14 +19,19 @@ use tokio::signal::unix::{SignalKind, signal};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
+    // Before anything else: while Kafka is away, `join` waits.
+    let mut sigterm = signal(SignalKind::terminate())?;
     let builder = Election::builder("minimal");
     let builder = match env::args().nth(1) {
         Some(brokers) => builder.brokers(brokers),
         None => builder.embedded(&EmbeddedBroker::start()?),
     };
-    let election = builder.join().await?;
+    let election = tokio::select! {
+        election = builder.join() => election?,
+        _ = sigterm.recv() => return Ok(()),
+    };
     println!("standing by");
-    let (leaving, mut sigterm) = (election.clone(), signal(SignalKind::terminate())?);
+    let leaving = election.clone();
     tokio::spawn(async move {
         sigterm.recv().await;
         leaving.leave().await;
