@@ -177,8 +177,8 @@ impl Once {
         self.calendar.is_none().then_some(&*self.policy.key)
     }
 
-    /// The settings for creating the topic of facts. A fact that a later one replaces is kept for the time of a segment, or with windows
-    /// for a window.
+    /// The settings for creating the topic of facts. A fact that a later one replaces is kept for the time of a segment, and with windows for a window
+    /// more: by a time zone that is set later, the longest day may have an hour more.
     pub(crate) fn topic_settings(&self) -> FactsSettings {
         const LEAST: Duration = Duration::from_secs(60 * 60);
         let (calendar, now_ms) = (self.calendar.as_ref(), clock::wall_ms());
@@ -186,7 +186,7 @@ impl Once {
         let present = calendar.map(|calendar| calendar.window(now_ms).span);
         let present = present.map(|span| Duration::from_millis(span.until_ms.saturating_sub(span.from_ms)));
         let (compaction_lag, window) =
-            (longest.unwrap_or(LEAST), longest.or(present.map(|present| present.min(LEAST))));
+            (longest.unwrap_or_default() + LEAST, longest.or(present.map(|present| present.min(LEAST))));
         FactsSettings { retention: self.retention, compaction_lag, window }
     }
 }
