@@ -164,14 +164,12 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
         }
         Ending::StoppedBy(signal) => {
             let signal = signal_name(signal);
-            // With several roles the highest status counts: a job of another role may have run.
-            if config.roles.is_some() {
-                format!("stopped by {signal} while at least one role had no job here")
-            } else if config.once.as_ref().is_some_and(|once| once.schedule.is_none()) {
+            if config.roles.is_none() && config.once.as_ref().is_some_and(|once| once.schedule.is_none()) {
                 // A job that was asked to stop may have ended with 0, and that status would mean that the key is done.
                 format!("stopped by {signal} before the key was known to be done (--once, --window)")
             } else {
-                format!("stopped by {signal} while no job ran")
+                // A job may have run: with several roles the highest status counts, and a typed key ends the process as its job.
+                format!("stopped by {signal}")
             }
         }
         Ending::Stuck => "a process of the job, or its guard, can't be killed; the term was not released".to_owned(),
