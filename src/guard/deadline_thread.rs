@@ -42,10 +42,10 @@ pub(super) fn start(tree: &Tree) -> io::Result<Alarm> {
 
 /// From this time on it kills again and again; with `None` never.
 pub(super) fn kill_from(alarm: &mut Alarm, time: Option<Time>) {
-    // A round that has begun ends before a new run can start.
-    let _children = keep_children();
-    // It can't fail for a descriptor of our own.
+    // It can't fail for a descriptor of our own. The lock is not held meanwhile: whatever holds this thread up must not hold up the other one.
     let _ = alarm.set(time);
+    // A round that has begun ends before a new run can start.
+    drop(keep_children());
 }
 
 fn kill_when(due: &OwnedFd, known: &KnownProcesses, cgroup: Option<&Cgroup>) -> Infallible {
