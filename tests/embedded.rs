@@ -2,9 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test fails where it can't go on")]
 
 use std::fs::{self, Permissions};
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -221,6 +221,45 @@ fn in_the_foreground_it_prints_its_address_and_ends_on_request() {
     found.connection.create_topic("t", 1).unwrap();
     terminate(&broker);
     assert!(broker.wait().unwrap().success());
+}
+
+/// While machines are updated, candidates of the version before and of this one share a broker, and either may have started it.
+#[test]
+fn the_messages_of_broker_and_candidate_are_those_of_every_version() {
+    const REQUEST: &str = r#"{"create_topic":"t","partitions":2}"#;
+    let line = |stream: &UnixStream| {
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).unwrap();
+        line
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let (mut broker, address) = start_in_the_foreground(directory.path());
+    let mut candidate = UnixStream::connect(finder(directory.path(), 50).directory.socket()).unwrap();
+    assert_eq!(line(&candidate), format!("{{\"bootstrap\":\"{address}\"}}\n"));
+    writeln!(candidate, "{REQUEST}").unwrap();
+    assert_eq!(line(&candidate), "{\"error\":null}\n");
+    writeln!(candidate, "[]").unwrap();
+    assert!(line(&candidate).starts_with("{\"error\":\""));
+    terminate(&broker);
+    assert!(broker.wait().unwrap().success());
+
+    let directory = tempfile::tempdir().unwrap();
+    let finder = finder(directory.path(), 50);
+    let socket = UnixListener::bind(finder.directory.socket()).unwrap();
+    let serve = thread::spawn(move || {
+        let accept = || {
+            let (mut stream, _) = socket.accept().unwrap();
+            writeln!(stream, r#"{{"bootstrap":"localhost:1","of a later version":true}}"#).unwrap();
+            stream
+        };
+        let (_open, mut asking) = (accept(), accept());
+        assert_eq!(line(&asking), format!("{REQUEST}\n"));
+        writeln!(asking, r#"{{"error":"no room"}}"#).unwrap();
+    });
+    let found = find(&finder);
+    assert_eq!(found.connection.bootstrap(), "localhost:1");
+    assert_eq!(found.connection.create_topic("t", 2).unwrap_err().to_string(), "no room");
+    serve.join().unwrap();
 }
 
 /// A broker that ends takes every journal with it. So at its limit of open files it leaves a further candidate waiting.

@@ -18,6 +18,7 @@ use neli_kafka::clock;
 use neli_kafka::embedded::{BrokerDirectory, BrokerFinder, Connection};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use serde_json::{Value, json};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
@@ -131,9 +132,10 @@ fn remove(path: &Path) -> io::Result<()> {
 }
 
 /// Serves a candidate's connection until it ends: it either stays open for the candidate's life or makes one request. Each message is a line of
-/// JSON: first the broker's address; then to each request, a topic to be created and the number of its partitions, why that failed, or null.
+/// JSON, which candidates of other versions understand: first the broker's address; then to each request, a topic to be created and the number of its
+/// partitions, why that failed, or null.
 async fn serve_client(mut stream: UnixStream, broker: Rc<Connection>) -> io::Result<()> {
-    send(&mut stream, &broker.bootstrap()).await?;
+    send(&mut stream, json!({ "bootstrap": broker.bootstrap() })).await?;
     let mut stream = BufReader::new(stream);
     loop {
         let mut line = Vec::new();
@@ -141,14 +143,12 @@ async fn serve_client(mut stream: UnixStream, broker: Rc<Connection>) -> io::Res
         if !line.ends_with(b"\n") {
             return Ok(());
         }
-        send(stream.get_mut(), &answer(&line, &broker).err()).await?;
+        send(stream.get_mut(), json!({ "error": answer(&line, &broker).err() })).await?;
     }
 }
 
-async fn send(stream: &mut UnixStream, what: &impl serde::Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(what)?;
-    line.push(b'\n');
-    stream.write_all(&line).await
+async fn send(stream: &mut UnixStream, what: Value) -> io::Result<()> {
+    stream.write_all(format!("{what}\n").as_bytes()).await
 }
 
 /// Creates the topic of this request.
@@ -157,6 +157,9 @@ async fn send(stream: &mut UnixStream, what: &impl serde::Serialize) -> io::Resu
 ///
 /// Why it was not created.
 fn answer(line: &[u8], broker: &Connection) -> Result<(), String> {
-    let (topic, partitions): (String, i32) = serde_json::from_slice(line).map_err(|error| error.to_string())?;
-    broker.create_topic(&topic, partitions).map_err(|error| error.to_string())
+    let request: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    let partitions = request["partitions"].as_i64().and_then(|partitions| i32::try_from(partitions).ok());
+    let (topic, partitions) =
+        request["create_topic"].as_str().zip(partitions).ok_or("not a topic's name and number of partitions")?;
+    broker.create_topic(topic, partitions).map_err(|error| error.to_string())
 }

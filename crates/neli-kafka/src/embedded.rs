@@ -25,6 +25,7 @@ use nix::libc;
 use nix::unistd::geteuid;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::mocking::MockCluster;
+use serde_json::{Value, json};
 
 use crate::text::shown_duration;
 use crate::{clock, threads};
@@ -224,20 +225,19 @@ impl Connection {
             }
         };
         let (mut stream, _) = connect(directory)?;
-        let mut line = serde_json::to_vec(&(topic, partitions))?;
-        line.push(b'\n');
-        stream.write_all(&line)?;
-        let refusal: Option<String> = serde_json::from_str(&read_line(&stream)?)?;
-        refusal.map_or(Ok(()), |error| Err(io::Error::other(error)))
+        writeln!(stream, "{}", json!({ "create_topic": topic, "partitions": partitions }))?;
+        let answer: Value = serde_json::from_str(&read_line(&stream)?)?;
+        answer["error"].as_str().map_or(Ok(()), |error| Err(io::Error::other(error)))
     }
 }
 
-/// Connects, and reads the broker's first message, which is its address.
+/// Connects, and reads the broker's first message, which has its address.
 fn connect(directory: &BrokerDirectory) -> io::Result<(UnixStream, String)> {
     let stream = UnixStream::connect(directory.socket())?;
     stream.set_read_timeout(Some(TIMEOUT))?;
-    let bootstrap = serde_json::from_str(&read_line(&stream)?)?;
-    Ok((stream, bootstrap))
+    let info: Value = serde_json::from_str(&read_line(&stream)?)?;
+    let bootstrap = info["bootstrap"].as_str().ok_or(io::ErrorKind::InvalidData)?;
+    Ok((stream, bootstrap.to_owned()))
 }
 
 fn read_line(stream: &UnixStream) -> io::Result<String> {
