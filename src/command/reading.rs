@@ -411,7 +411,7 @@ impl Following {
             let why = topics.outage().map(|(_, why)| why);
             return Err(with_status(ExitStatus::UNKNOWN, no_answer(&self.access.bootstrap, limit.timeout, why)));
         }
-        topics.note_latest();
+        topics.note_latest(read_at());
         if let Some(doubt) = observation::doubt(observers(topics, group), self.access.embedded.is_some()) {
             let until = limit.due().min(clock::now() + doubt);
             while observers(topics, group).any(|observer| observer.doubts_timestamps(read_at()).is_some()) {
@@ -420,7 +420,7 @@ impl Following {
                     break;
                 }
                 self.handle_all(topics, events)?;
-                topics.note_latest();
+                topics.note_latest(read_at());
             }
         }
         let within = spoken(limit.timeout);
