@@ -191,9 +191,10 @@ impl LastTerm {
             Body::Beat { .. } | Body::Claim { .. } => self.heard(view, record, received),
             Body::Request { what, by, reason, .. } => {
                 let request = Request { by: by.clone().or_else(|| record.name.clone()), reason: reason.clone() };
-                // The first is obeyed.
                 match (what, &mut self.leader) {
-                    (What::End, _) => drop(self.ended.get_or_insert((request, received))),
+                    // Each binds the candidates that have started before it.
+                    (What::End, _) => self.ended = Some((request, received)),
+                    // The first is obeyed.
                     (What::Resign, Some(leader)) => drop(leader.resign.get_or_insert(request)),
                     (What::Resign, None) => {}
                 }
