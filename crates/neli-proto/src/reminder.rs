@@ -24,7 +24,7 @@ impl Reminder {
     /// Notes a problem that begins, or whose text changes. It is reported now if it is new.
     pub fn begin(&mut self, now: Time, what: String) {
         if self.what.replace(what).is_none() {
-            self.since = now;
+            (self.since, self.next) = (now, self.next.max(now));
         }
     }
 
