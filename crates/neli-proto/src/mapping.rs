@@ -13,24 +13,21 @@ use crate::role_set::RoleSet;
 pub struct Mapping {
     /// `--roles`, as typed.
     typed: Box<str>,
-    roles: Roles,
+    /// The names of the roles, in the order in which they were typed; empty if the roles are numbers.
+    names: Vec<Box<str>>,
+    /// The number of roles.
+    count: u32,
     partitions: u32,
-}
-
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-enum Roles {
-    /// The roles are numbers.
-    Count(u32),
-    /// The names, in the order in which they were typed.
-    Names(Vec<Box<str>>),
 }
 
 impl Mapping {
     /// The mapping for a value of `--roles`: a number, or names with commas between them.
     pub fn new(typed: &str, partitions: u32) -> Self {
-        let names = || typed.split(',').map(|name| Box::from(name.trim())).collect();
-        let roles = typed.trim().parse().map_or_else(|_| Roles::Names(names()), Roles::Count);
-        Self { typed: typed.into(), roles, partitions: partitions.max(1) }
+        let number = typed.trim().parse().ok();
+        let names: Vec<Box<str>> =
+            typed.split(',').map(|name| name.trim().into()).filter(|_| number.is_none()).collect();
+        let count = number.unwrap_or_else(|| u32::try_from(names.len()).unwrap_or(u32::MAX));
+        Self { typed: typed.into(), names, count, partitions: partitions.max(1) }
     }
 
     /// The mapping of a candidate without `--roles`: role 0 in partition 0.
@@ -40,13 +37,18 @@ impl Mapping {
 
     /// The roles that both mappings have, each by its number in this one and in the other.
     fn common<'a>(&'a self, other: &'a Self) -> Box<dyn Iterator<Item = (u32, u32)> + 'a> {
-        match (&self.roles, &other.roles) {
-            (Roles::Count(own), Roles::Count(others)) => Box::new((0..*own.min(others)).map(|number| (number, number))),
-            (Roles::Names(names), _) => {
-                Box::new((0..).zip(names).filter_map(|(here, name)| Some((here, other.number(name)?))))
-            }
-            (_, Roles::Names(_)) => Box::new(other.common(self).map(|(there, here)| (here, there))),
+        if let Some(shared) = self.shared_numbers(other) {
+            Box::new((0..shared).map(|number| (number, number)))
+        } else if self.names.is_empty() {
+            Box::new(other.common(self).map(|(there, here)| (here, there)))
+        } else {
+            Box::new((0..).zip(&self.names).filter_map(|(here, name)| Some((here, other.number(name)?))))
         }
+    }
+
+    /// The number of roles that both mappings have, if the roles of both are numbers.
+    fn shared_numbers(&self, other: &Self) -> Option<u32> {
+        (self.names.is_empty() && other.names.is_empty()).then(|| self.count.min(other.count))
     }
 
     /// The first role that the other mapping puts into another partition, with its partition here and there.
@@ -55,17 +57,17 @@ impl Mapping {
             let (here, there) = (role % self.partitions, there % other.partitions);
             (here != there).then(|| (self.label(role).into(), [here, there]))
         };
-        if let (Roles::Count(own), Roles::Count(others)) = (&self.roles, &other.roles) {
+        if let Some(shared) = self.shared_numbers(other) {
             // Below the smaller number of partitions each role has a partition of its own; that number is the first role that wraps around.
             let first = self.partitions.min(other.partitions);
-            return Some((first, first)).filter(|_| first < *own.min(others)).and_then(conflict);
+            return Some((first, first)).filter(|_| first < shared).and_then(conflict);
         }
         self.common(other).find_map(conflict)
     }
 
     /// Whether it is that of a candidate without `--roles`, or with one role that has no name.
     pub(crate) const fn is_of_one_role(&self) -> bool {
-        matches!(self.roles, Roles::Count(1))
+        self.names.is_empty() && self.count == 1
     }
 
     /// Why a candidate does not start beside the candidate `name`; `None` if the two agree.
@@ -137,15 +139,12 @@ impl Mapping {
 
     /// The names of the roles in their order; empty if the roles are numbers.
     pub fn names(&self) -> &[Box<str>] {
-        match &self.roles {
-            Roles::Count(_) => &[],
-            Roles::Names(names) => names,
-        }
+        &self.names
     }
 
     /// The role with this number as records and users call it: its name, or its number if it has none.
     pub(crate) fn label(&self, number: u32) -> String {
-        self.names().get(number as usize).map_or_else(|| format!("{number}"), |name| String::from(&**name))
+        self.names.get(number as usize).map_or_else(|| format!("{number}"), |name| String::from(&**name))
     }
 
     /// The label and the partition of each role, of at most so many.
@@ -160,32 +159,27 @@ impl Mapping {
     }
 
     /// The number of roles.
-    pub fn count(&self) -> u32 {
-        match &self.roles {
-            Roles::Count(count) => *count,
-            Roles::Names(names) => u32::try_from(names.len()).unwrap_or(u32::MAX),
-        }
+    pub const fn count(&self) -> u32 {
+        self.count
     }
 
     /// The roles in a form for users.
     pub fn roles(&self) -> String {
-        match &self.roles {
-            Roles::Count(0 | 1) => "0 alone".into(),
-            Roles::Count(count) => format!("0 to {}", count - 1),
-            Roles::Names(names) => names.join(", "),
+        match self.count.checked_sub(1) {
+            _ if !self.names.is_empty() => self.names.join(", "),
+            None | Some(0) => "0 alone".into(),
+            Some(last) => format!("0 to {last}"),
         }
     }
 
     /// The number of the role that is called so, in records and by users: by its name where roles have names, otherwise by its number.
     pub fn number(&self, role: &str) -> Option<u32> {
-        match &self.roles {
-            Roles::Count(count) => {
-                let number: u32 = role.parse().ok()?;
-                // A number counts only in the form that is written in keys.
-                (number < *count && *format!("{number}") == *role).then_some(number)
-            }
-            Roles::Names(names) => u32::try_from(names.iter().position(|name| **name == *role)?).ok(),
+        if self.names.is_empty() {
+            let number: u32 = role.parse().ok()?;
+            // A number counts only in the form that is written in keys.
+            return (number < self.count && *format!("{number}") == *role).then_some(number);
         }
+        u32::try_from(self.names.iter().position(|name| **name == *role)?).ok()
     }
 
     /// The same, if the role is in this partition.
