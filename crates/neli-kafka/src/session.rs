@@ -12,7 +12,7 @@ use neli_proto::kafka::Event;
 use neli_proto::precedence::Assignment;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
-use neli_proto::topic::{self, JudgedPartition, Judgement, TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::access::Access;
@@ -510,12 +510,13 @@ impl Session {
         let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
         let place = JudgedPartition { bootstrap: &access.bootstrap, topic: &elections.topic, partition };
         match topic::judge(facts, place) {
-            Ok(Judgement { cut_is_harmless, gaps_are_markers, risks }) => {
+            Ok(risks) => {
                 // Each role's reading is judged, and each time that it begins.
                 if !risks.is_empty() && !mem::replace(&mut self.has_told_risks, true) {
                     let warning = format!("topic {:?}: {}", elections.topic, topic::warning(&risks));
                     self.outputs.push_back(SessionEvent::Warning(warning));
                 }
+                let (cut_is_harmless, gaps_are_markers) = (facts.cut_is_harmless(), facts.gaps_are_markers());
                 self.tell(role, Event::TopicJudged { cut_is_harmless, gaps_are_markers });
             }
             Err(refusal) => {

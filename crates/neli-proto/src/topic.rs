@@ -87,30 +87,26 @@ pub enum TopicIdentity {
     Unnamed,
 }
 
-/// The judgement of R0 on a topic.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Judgement {
+impl TopicFacts {
     /// Whether every record that may have been cut from the log's head was older than every lease in it, so that an empty log is vacant.
-    pub cut_is_harmless: bool,
-    /// Whether the topic deletes only whole segments from the log's head, so that a missing offset in between is a marker (L4).
-    pub gaps_are_markers: bool,
-    /// The risks that apply; one warning names all of them.
-    pub risks: Vec<Risk>,
+    pub fn cut_is_harmless(&self) -> bool {
+        self.settings.as_ref().is_ok_and(TopicSettings::keep_recent_records)
+    }
+
+    /// Whether a topic that R0 does not refuse deletes only whole segments from the log's head, so that a missing offset in between is a marker (L4).
+    pub fn gaps_are_markers(&self) -> bool {
+        self.settings.as_ref().is_ok_and(|settings| settings.cleanup_policy.is_some())
+    }
 }
 
-/// Judges the topic, each setting independently.
+/// Judges the topic by R0, each setting independently. Returns the risks that apply; one warning names all of them.
 ///
 /// # Errors
 ///
 /// The log may lose records that a lease depends on: the setting, its value and the right value.
-pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Judgement, Risk> {
-    let settings = facts.settings.as_ref().ok();
-    if let Some(refusal) = settings.and_then(|settings| refusals(settings).into_iter().next()) {
-        return Err(refusal);
-    }
-    let cut_is_harmless = settings.is_some_and(TopicSettings::keep_recent_records);
-    let gaps_are_markers = settings.is_some_and(|settings| settings.cleanup_policy.is_some());
-    Ok(Judgement { cut_is_harmless, gaps_are_markers, risks: risks(facts, place) })
+pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Vec<Risk>, Risk> {
+    let refusal = facts.settings.iter().flat_map(refusals).next();
+    refusal.map_or_else(|| Ok(risks(facts, place)), Err)
 }
 
 /// The risks for which a topic is refused.

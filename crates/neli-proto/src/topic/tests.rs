@@ -20,17 +20,23 @@ fn layout(brokers: i32, replicas: i32) -> Layout {
     Layout { leader: 1, replicas: (1..=replicas).collect(), brokers: (1..=brokers).collect() }
 }
 
-fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) -> Result<Judgement, Risk> {
+fn facts(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) -> TopicFacts {
     let mut settings = settings();
     change(&mut settings);
-    judge(&TopicFacts { layout: layout(brokers, replicas), settings: Ok(settings) }, PLACE)
+    TopicFacts { layout: layout(brokers, replicas), settings: Ok(settings) }
+}
+
+fn judged(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) -> Result<Vec<Risk>, Risk> {
+    judge(&facts(brokers, replicas, change), PLACE)
 }
 
 #[test]
 fn the_topic_that_neli_run_creates_has_no_risk() {
-    assert_eq!(judged(3, 3, |_| {}), Ok(Judgement { cut_is_harmless: true, gaps_are_markers: true, risks: vec![] }));
-    assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks, []);
-    assert_eq!(judged(2, 2, |_| {}).unwrap().risks, [], "two brokers can't do better");
+    assert_eq!(judged(3, 3, |_| {}), Ok(vec![]));
+    let facts = facts(3, 3, |_| {});
+    assert!(facts.cut_is_harmless() && facts.gaps_are_markers());
+    assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap(), []);
+    assert_eq!(judged(2, 2, |_| {}).unwrap(), [], "two brokers can't do better");
 }
 
 #[test]
@@ -95,7 +101,7 @@ fn each_warning_names_the_risk_and_what_may_be_lost() {
         (|s| s.unclean_leader_election = Some(true), "unclean"),
         (|s| s.min_insync_replicas = Some(1), "min.insync.replicas=1"),
     ] {
-        let risks = judged(3, 3, change).unwrap().risks;
+        let risks = judged(3, 3, change).unwrap();
         assert_eq!(risks.len(), 1, "{risks:?}");
         let (setting, text) = (risks[0].setting.unwrap(), risks[0].to_string());
         assert!(text.contains(said) && text.starts_with(&format!("{setting}=")), "{setting}: {text}");
@@ -105,7 +111,7 @@ fn each_warning_names_the_risk_and_what_may_be_lost() {
 
 #[test]
 fn a_single_replica_among_several_brokers_is_fixed_by_the_printed_command() {
-    let risks = judged(3, 1, |s| s.min_insync_replicas = Some(1)).unwrap().risks;
+    let risks = judged(3, 1, |s| s.min_insync_replicas = Some(1)).unwrap();
     assert_eq!(risks.len(), 1, "{risks:?}");
     let said = warning(&risks);
     assert!(said.starts_with("it has one replica, though there are 3 brokers"), "{said}");
@@ -117,7 +123,7 @@ fn a_single_replica_among_several_brokers_is_fixed_by_the_printed_command() {
     assert!(!risks[0].to_string().contains("kafka-"), "the command stands apart");
     let elsewhere =
         TopicFacts { layout: Layout { leader: 2, replicas: vec![2], brokers: vec![1, 2] }, settings: Ok(settings()) };
-    let risks = judge(&elsewhere, PLACE).unwrap().risks;
+    let risks = judge(&elsewhere, PLACE).unwrap();
     let said = warning(&risks);
     assert!(said.contains("[2,1]") && !said.contains("kafka-configs"), "{said}");
 }
@@ -132,17 +138,17 @@ fn visible_settings_are_judged_even_if_others_are_hidden() {
 
     // Redpanda shows these values.
     let hidden = |s: &mut TopicSettings| (s.min_insync_replicas, s.unclean_leader_election) = (None, None);
-    let judgement = judged(3, 3, hidden).unwrap();
-    assert!(judgement.cut_is_harmless, "neither says what is deleted");
-    assert_eq!(judgement.risks.len(), 1, "{judgement:?}");
+    assert!(self::facts(3, 3, hidden).cut_is_harmless(), "neither says what is deleted");
+    let risks = judged(3, 3, hidden).unwrap();
+    assert_eq!(risks.len(), 1, "{risks:?}");
     let named = "does not show min.insync.replicas, unclean.leader.election.enable:";
-    assert!(judgement.risks[0].to_string().contains(named), "{judgement:?}");
+    assert!(risks[0].to_string().contains(named), "{risks:?}");
     let clock = |s: &mut TopicSettings| (s.min_insync_replicas, s.timestamp_type) = (None, Some("CreateTime".into()));
-    let two = judged(3, 3, clock).unwrap().risks;
+    let two = judged(3, 3, clock).unwrap();
     assert_eq!(two.len(), 2);
     assert_eq!(warning(&two), format!("{}; {}", two[0], two[1]));
 
-    let all = judged(1, 1, |s| *s = TopicSettings::default()).unwrap().risks;
+    let all = judged(1, 1, |s| *s = TopicSettings::default()).unwrap();
     let named = "does not show cleanup.policy, message.timestamp.type, min.insync.replicas, retention.bytes, retention.ms, \
                  unclean.leader.election.enable:";
     assert!(all.len() == 1 && all[0].to_string().contains(named), "{all:?}");
@@ -156,18 +162,17 @@ fn settings_that_decide_about_an_empty_log_must_be_visible() {
         |s| s.retention_bytes = None,
         |s| s.timestamp_type = None,
     ] {
-        assert!(!judged(1, 1, hide).unwrap().cut_is_harmless);
+        assert!(!facts(1, 1, hide).cut_is_harmless());
     }
 }
 
 #[test]
 fn an_empty_log_is_vacant_only_if_no_leader_s_record_can_have_been_cut() {
-    assert!(!judged(1, 1, |s| s.timestamp_type = Some("CreateTime".into())).unwrap().cut_is_harmless);
-    assert!(!judged(1, 1, |s| s.retention_bytes = Some(1)).unwrap().cut_is_harmless);
+    assert!(!facts(1, 1, |s| s.timestamp_type = Some("CreateTime".into())).cut_is_harmless());
+    assert!(!facts(1, 1, |s| s.retention_bytes = Some(1)).cut_is_harmless());
     let unreadable = TopicFacts { layout: layout(1, 1), settings: Err("denied".into()) };
-    let judgement = judge(&unreadable, PLACE).unwrap();
-    assert!(!judgement.cut_is_harmless);
-    let unread = &judgement.risks[..];
-    assert!(unread.len() == 1 && unread[0].is_unread && unread[0].to_string().contains("(denied)"), "{judgement:?}");
-    assert_eq!(judge_topic_of_facts(&unreadable, (Duration::ZERO, None), PLACE), Ok(judgement.risks));
+    assert!(!unreadable.cut_is_harmless());
+    let unread = judge(&unreadable, PLACE).unwrap();
+    assert!(unread.len() == 1 && unread[0].is_unread && unread[0].to_string().contains("(denied)"), "{unread:?}");
+    assert_eq!(judge_topic_of_facts(&unreadable, (Duration::ZERO, None), PLACE), Ok(unread));
 }
