@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::path;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Error, Result, anyhow};
 use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, Properties};
 use neli_proto::record::{MemberId, Record};
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ struct Releaser {
     /// How many records were sent, and are not known to be delivered, or not to be.
     in_flight: usize,
     /// Why one of the records could not be sent, or was not delivered.
-    error: Option<anyhow::Error>,
+    error: Option<Error>,
 }
 
 impl Releaser {
@@ -153,7 +153,9 @@ impl Releaser {
         key: &str,
         payload: &[u8],
     ) -> bool {
-        let sent = self.producer(config).and_then(|producer| Ok(producer.send(election, seq, key, Some(payload))?));
+        let sent = self
+            .producer(config)
+            .and_then(|producer| producer.send(election, seq, key, Some(payload)).map_err(Error::msg));
         match sent {
             Ok(()) => {
                 self.in_flight += 1;
@@ -173,7 +175,7 @@ impl Releaser {
             let ReleaseConfig { bootstrap, properties, election, lease_ms, .. } = config;
             let access = Access { words: &WORDS, ..Access::at(bootstrap, properties) };
             let timeout = Duration::from_millis(*lease_ms);
-            Producer::start(&access, &Elections::from(election), timeout, self.events.clone())?
+            Producer::start(&access, &Elections::from(election), timeout, self.events.clone()).map_err(Error::msg)?
         };
         Ok(self.producer.insert(producer))
     }

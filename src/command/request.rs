@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Error, Result, bail};
 use neli_kafka::{Access, ElectionId, Elections, KafkaEvent, Producer, SessionEvent, clock};
 use neli_proto::hello::question;
 use neli_proto::record::{Body, Record};
@@ -220,8 +220,8 @@ pub(super) async fn append(
 ) -> Result<Appended> {
     let (sender, mut reports) = channel(REPORTS);
     let timeout = timeout.min(LONGEST_DELIVERY);
-    let producer = Producer::start(access, &Elections::from(election), timeout, sender)?;
-    producer.send(election, Some(0), key, value)?;
+    let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(Error::msg)?;
+    producer.send(election, Some(0), key, value).map_err(Error::msg)?;
     let mut trouble = None;
     loop {
         match reports.recv().await {

@@ -43,7 +43,7 @@ impl MainLoop {
         let fact = facts.runs.written(Fact { at_ms: Some(clock::wall_ms()), ..fact });
         let key = facts.topic.key_at(fact.place());
         if let Err(error) = self.nodes.session.append_fact(id, &facts.topic.name, key, &fact.to_bytes()) {
-            let error = error.to_string().into();
+            let error = error.into();
             self.facts_event(role, clock::now(), FactsEvent::NotAppended { id, error });
         }
     }
@@ -113,7 +113,7 @@ impl KeyFacts {
         })
     }
 
-    /// When the next window begins, if the node does not know it.
+    /// When the next window begins: by the node, or else by the wall clock.
     pub(super) fn next_window_ms(&self, by_node_ms: Option<u64>) -> Option<u64> {
         let next_ms = by_node_ms.or_else(|| Some(self.window_shown.as_ref()?.span.until_ms));
         next_ms.filter(|next_ms| is_start(*next_ms))

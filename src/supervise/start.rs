@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Error, Result, anyhow};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
 use neli_kafka::{Access, Client, ElectionId, IfMissing, Session, Source, clock, random_bytes};
 use neli_proto::hello::Hello;
@@ -249,7 +249,7 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
     });
     let access = Access { log_callback: Some(log_callback), ..access };
     let if_missing = if config.create_topic { IfMissing::Create } else { IfMissing::Refuse };
-    Ok(Session::start(Source::new(access, config.elections.clone(), if_missing), config.timings.lease)?)
+    Session::start(Source::new(access, config.elections.clone(), if_missing), config.timings.lease).map_err(Error::msg)
 }
 
 /// When the process started, and the descriptors that it inherited. Must be the first call in `main`, before anything is opened.

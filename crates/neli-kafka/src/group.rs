@@ -24,7 +24,7 @@ use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{GroupEvent, KafkaEvent, Refusal};
 use crate::questions::{ANSWER, REPLACED_AFTER};
-use crate::text::{ClientError, Words};
+use crate::text::Words;
 use crate::threads;
 use crate::{clock, librdkafka};
 
@@ -57,7 +57,7 @@ impl Member {
         in_use: BTreeSet<i32>,
         number: u32,
         events: Sender<KafkaEvent>,
-    ) -> Result<Self, ClientError> {
+    ) -> Result<Self, String> {
         let context = GroupContext {
             context: KafkaContext::new(access),
             elections: elections.clone(),
@@ -74,12 +74,11 @@ impl Member {
         };
         let timings = MemberTimings::of(&access.properties);
         let consumer = BaseConsumer::from_config_and_context(&access.member(&elections.group), context);
-        let consumer: Arc<BaseConsumer<GroupContext>> =
-            Arc::new(consumer.map_err(|error| ClientError(explain(&error)))?);
-        consumer.subscribe(&[&elections.topic]).map_err(|error| ClientError(explain(&error)))?;
+        let consumer: Arc<BaseConsumer<GroupContext>> = Arc::new(consumer.map_err(|error| explain(&error))?);
+        consumer.subscribe(&[&elections.topic]).map_err(|error| explain(&error))?;
         let polled = Arc::clone(&consumer);
         threads::start("neli-group", move || poll(&polled, timings))
-            .map_err(|error| ClientError(format!("no thread for the group: {error}")))?;
+            .map_err(|error| format!("no thread for the group: {error}"))?;
         Ok(Self { consumer })
     }
 

@@ -22,7 +22,7 @@ use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{MainQueue, may_be_in_log, topic_identity};
 use crate::questions::{ANSWER, AnswerLimit, LONGEST, LOOK_AGAIN, RETRY};
-use crate::text::{self, ClientError};
+use crate::text;
 use crate::threads::{self, locked};
 use crate::topic::{self, Presence, TopicError};
 use crate::{clock, embedded, identity};
@@ -68,12 +68,11 @@ impl Producer {
         elections: &Elections,
         timeout: Duration,
         events: Sender<KafkaEvent>,
-    ) -> Result<Self, ClientError> {
+    ) -> Result<Self, String> {
         let producer = Self::without_questions(access, elections, timeout, events.clone())?;
         let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
         warm(&producer.inner, &producer.polling.stopped, broker);
-        let no_thread =
-            |error| ClientError(format!("no thread that asks for the topic's id: {}", text::reason(&error)));
+        let no_thread = |error| format!("no thread that asks for the topic's id: {}", text::reason(&error));
         let client = Arc::clone(&producer.inner);
         let start = || identity::start(client, |of: &Deliveries| &of.context, elections, timeout, events);
         let identities = broker.is_none().then(start).transpose().map_err(no_thread)?;
@@ -86,7 +85,7 @@ impl Producer {
         elections: &Elections,
         timeout: Duration,
         events: Sender<KafkaEvent>,
-    ) -> Result<Self, ClientError> {
+    ) -> Result<Self, String> {
         let context = Deliveries {
             context: KafkaContext::new(access),
             events,
@@ -96,10 +95,9 @@ impl Producer {
             timeout,
         };
         let config: ClientConfig = access.producer(timeout);
-        let producer =
-            BaseProducer::from_config_and_context(&config, context).map_err(|error| ClientError(explain(&error)))?;
+        let producer = BaseProducer::from_config_and_context(&config, context).map_err(|error| explain(&error))?;
         let inner = Arc::new(producer);
-        let no_thread = |error| ClientError(format!("no thread for the journal's producer: {}", text::reason(&error)));
+        let no_thread = |error| format!("no thread for the journal's producer: {}", text::reason(&error));
         let queue = MainQueue::of(inner.client()).map_err(no_thread)?;
         let stopped = Arc::new(AtomicBool::new(false));
         let polling = Polling { stopped: Arc::clone(&stopped), waker: queue.waker() };
@@ -184,7 +182,7 @@ impl Producer {
         seq: Option<u64>,
         key: &str,
         payload: Option<&[u8]>,
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), String> {
         let sent = Sent::Journal(seq.map(|seq| (election.role, seq)));
         self.queue((&election.topic, election.partition), key, payload, sent)
     }
@@ -195,10 +193,10 @@ impl Producer {
         key: &str,
         payload: Option<&[u8]>,
         sent: Sent,
-    ) -> Result<(), ClientError> {
+    ) -> Result<(), String> {
         let mut record = BaseRecord::with_opaque_to(topic, Box::new(sent)).partition(partition).key(key);
         record.payload = payload;
-        self.inner.send(record).map_err(|(error, _)| ClientError(reason(&error)))
+        self.inner.send(record).map_err(|(error, _)| reason(&error))
     }
 
     /// Queues a hello of this process, and returns at once. With `seq` its outcome is reported as that of a record, otherwise its delivery
@@ -207,7 +205,7 @@ impl Producer {
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the hello is too large.
-    pub(crate) fn say_hello(&self, seq: Option<u64>, payload: &[u8]) -> Result<(), ClientError> {
+    pub(crate) fn say_hello(&self, seq: Option<u64>, payload: &[u8]) -> Result<(), String> {
         let elections = &self.inner.context().elections;
         let partition = (&*elections.topic, Elections::PARTITION_OF_HELLOS);
         let sent = Sent::Journal(seq.map(|seq| (elections.roles.start, seq)));
@@ -219,7 +217,7 @@ impl Producer {
     /// # Errors
     ///
     /// The queue is full (1,000 records) or the fact is too large; then no event follows for `id`.
-    pub(crate) fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+    pub(crate) fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), String> {
         self.queue((topic, 0), key, Some(payload), Sent::Fact(id))
     }
 

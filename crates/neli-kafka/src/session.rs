@@ -25,7 +25,7 @@ use crate::group::Member;
 use crate::producer::Producer;
 use crate::questions::REPLACED_AFTER;
 use crate::reading::Source;
-use crate::text::{ClientError, reason};
+use crate::text::reason;
 use crate::threads::note_started;
 use crate::topic::partitions_changed;
 
@@ -92,7 +92,7 @@ impl Session {
     /// # Errors
     ///
     /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
-    pub fn start(source: Source, timeout: Duration) -> Result<Self, ClientError> {
+    pub fn start(source: Source, timeout: Duration) -> Result<Self, String> {
         let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
         let producer = Producer::start(&source.access, &source.elections, timeout, event_sender.clone())?;
         let router = Router::new(source.elections.roles.clone());
@@ -210,14 +210,14 @@ impl Session {
     pub(crate) fn send(&mut self, role: u32, record: &Record) -> bool {
         let done = match self.election(role) {
             Some(election) => self.producer.send(&election, record.seq, &election.key(), Some(&record.to_bytes())),
-            None => Err(ClientError("the topic is not known yet".to_owned())),
+            None => Err("the topic is not known yet".to_owned()),
         };
         self.is_handed_over(role, record.seq, done)
     }
 
     /// Returns whether a record was handed over. Reports why it was not, unless that is a missing right, which is refused.
-    fn is_handed_over(&mut self, role: u32, seq: Option<u64>, done: Result<(), ClientError>) -> bool {
-        let Err(ClientError(words)) = done else { return true };
+    fn is_handed_over(&mut self, role: u32, seq: Option<u64>, done: Result<(), String>) -> bool {
+        let Err(words) = done else { return true };
         self.outputs.extend(of_refused_append(&words).map(|error| SessionEvent::AppendRefused { error }));
         if let Some(seq) = seq {
             self.tell(role, Event::Undelivered { seq, may_be_in_log: false });
@@ -379,7 +379,7 @@ impl Session {
     /// # Errors
     ///
     /// The queue is full, or the fact too large; then nothing more is reported for this `id`.
-    pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), ClientError> {
+    pub fn append_fact(&self, id: u32, topic: &str, key: &str, payload: &[u8]) -> Result<(), String> {
         self.producer.append_fact(id, topic, key, payload)
     }
 }

@@ -4,7 +4,6 @@ use std::io;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use thiserror::Error;
 
 use crate::names::is_invisible;
 
@@ -17,12 +16,6 @@ pub fn reason(error: &io::Error) -> String {
         None => error.to_string(),
     }
 }
-
-/// Why a client of Kafka could not be made, or did not take a record: one line for people, and never a secret's value. There is
-/// nothing to be done about it but to show it.
-#[derive(Clone, Debug, Eq, Error, PartialEq)]
-#[error("{0}")]
-pub struct ClientError(pub(crate) String);
 
 /// What a message tells the user to do, in the words of the program or the library that shows it.
 #[derive(Debug)]
