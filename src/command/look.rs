@@ -53,13 +53,12 @@ pub(super) fn access(args: &ParsedArgs) -> Result<Access> {
 ///
 /// `--embedded`, and no such broker runs.
 pub(super) fn access_of(client: &Client) -> Result<Access> {
-    let access = match &client.bootstrap {
-        Some(bootstrap) => Access::at(bootstrap, &client.properties),
-        None => {
-            let found = embedded::BrokerFinder::of_user().and_then(|finder| finder.find());
-            let connection = found.map_err(|error| anyhow!("--embedded: {NO_BROKER} ({})", reason(&error)))?;
-            Access::embedded(&connection, &client.properties)
-        }
+    let access = if let Some(bootstrap) = &client.bootstrap {
+        Access::at(bootstrap, &client.properties)
+    } else {
+        let found = embedded::BrokerFinder::of_user().and_then(|finder| finder.find());
+        let connection = found.map_err(|error| anyhow!("--embedded: {NO_BROKER} ({})", reason(&error)))?;
+        Access::embedded(&connection, &client.properties)
     };
     Ok(Access { words: &WORDS, ..access })
 }

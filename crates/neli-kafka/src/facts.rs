@@ -485,7 +485,7 @@ impl Thread {
         let leader = leaders.find(|leader| *leader >= 0).ok_or(RDKafkaErrorCode::LeaderNotAvailable)?;
         match topic_identity(client, name, Some(leader), limit.limit())? {
             TopicIdentity::Missing => Err(RDKafkaErrorCode::UnknownTopicOrPartition),
-            identity => Ok(identity),
+            identity @ (TopicIdentity::Id { .. } | TopicIdentity::Unnamed) => Ok(identity),
         }
     }
 }

@@ -9,8 +9,11 @@ use rdkafka::types::RDKafkaConfRes;
 use crate::election::Properties;
 use crate::text::Words;
 
+/// What is to be done instead of a property.
+type Instead = fn(&Words) -> &'static str;
+
 /// The properties that the protocol sets itself, by every name that librdkafka has for them, and what to do instead.
-const REFUSED: &[(&str, fn(&Words) -> &'static str)] = &[
+const REFUSED: &[(&str, Instead)] = &[
     ("acks", |_| "acks=all is required"),
     ("allow.auto.create.topics", |words| words.topic),
     ("auto.commit.enable", |_| "the journal is read by offset, and no offset is committed"),

@@ -585,7 +585,7 @@ impl Session {
             Err(error) => {
                 self.joins_again_at = Some(clock::now() + JOINED_AGAIN_AFTER);
                 let line = format!("group \"{}\": it can't be joined: {error}", elections.group);
-                self.set_refusal(Some(Refusal { words: error.to_string(), line }));
+                self.set_refusal(Some(Refusal { words: error, line }));
             }
         }
     }
