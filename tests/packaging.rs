@@ -139,8 +139,11 @@ fn a_tarball_has_what_its_pages_link_to() {
     let files: Vec<&str> =
         listed.lines().filter_map(|file| Some(file.split_once('/')?.1.trim_end_matches('/'))).collect();
     let mut missing = Vec::new();
-    for page in files.iter().filter(|file| **file == "README.md" || file.starts_with("docs/") && file.ends_with(".md"))
-    {
+    let is_page = |file: &&&str| {
+        let is_markdown = Path::new(file).extension().is_some_and(|extension| extension == "md");
+        is_markdown && (**file == "README.md" || file.starts_with("docs/"))
+    };
+    for page in files.iter().filter(is_page) {
         let text = std::fs::read_to_string(root(page)).unwrap();
         let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
         for target in targets.filter(|target| !target.contains("://") && !target.is_empty()) {
