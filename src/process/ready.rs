@@ -17,7 +17,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// The readiness of `source`, through a duplicate of its descriptor: both must be dropped together.
+    /// The readiness of `source` to be read, through a duplicate of its descriptor: both must be dropped together.
     ///
     /// # Errors
     ///
@@ -26,25 +26,12 @@ impl Ready {
         Self::with(source, Interest::READABLE)
     }
 
-    /// The readiness of a socket, including whether it has room.
+    /// The same for another interest: `PRIORITY` only reports a hang-up, for data that this process does not read.
     ///
     /// # Errors
     ///
     /// As for [`of`](Self::of).
-    pub(crate) fn of_socket(source: &impl AsFd) -> io::Result<Self> {
-        Self::with(source, Interest::READABLE.add(Interest::WRITABLE))
-    }
-
-    /// The readiness that only reports a hang-up, for data that this process does not read.
-    ///
-    /// # Errors
-    ///
-    /// As for [`of`](Self::of).
-    pub(crate) fn of_hangup(source: &impl AsFd) -> io::Result<Self> {
-        Self::with(source, Interest::PRIORITY)
-    }
-
-    fn with(source: &impl AsFd, interest: Interest) -> io::Result<Self> {
+    pub(crate) fn with(source: &impl AsFd, interest: Interest) -> io::Result<Self> {
         let descriptor = system::await_descriptor(source.as_fd().try_clone_to_owned()?, interest)?;
         Ok(Self { descriptor, interest })
     }
@@ -60,7 +47,7 @@ impl Ready {
         self.descriptor.poll_read_ready(context).map(acknowledge)
     }
 
-    /// Waits until a [socket](Self::of_socket) has room. The caller must then write until the write would block.
+    /// Waits until it has room, if that is of interest. The caller must then write until the write would block.
     pub(crate) fn poll_room(&self, context: &mut Context<'_>) -> Poll<()> {
         self.descriptor.poll_write_ready(context).map(acknowledge)
     }

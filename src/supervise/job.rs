@@ -21,6 +21,7 @@ use neli_proto::time::Time;
 use nix::errno::Errno;
 use nix::libc::SIGKILL;
 use nix::unistd::Pid;
+use tokio::io::Interest;
 
 use crate::config::{Config, Once, VARIABLE_PREFIX, job_variables};
 use crate::guard::{GuardConfig, GuardHandle, Order, PROGRAM};
@@ -34,6 +35,9 @@ use crate::supervise::orphan_thread::{OrphanThread, Watch};
 
 /// [`GuardHandle::start`] or [`GuardHandle::begin`].
 pub(super) type StartGuard = fn(&Path, &GuardConfig) -> io::Result<GuardHandle>;
+
+/// Answers to read, and room for orders.
+const OF_SOCKET: Interest = Interest::READABLE.add(Interest::WRITABLE);
 
 /// The job of one election, which its guard runs.
 pub(super) struct GuardedJob {
@@ -73,7 +77,7 @@ impl GuardedJob {
         let cgroup = Cgroup::make(cgroups).ok().map(Arc::new);
         config.cgroup = cgroup.as_ref().map(|cgroup| cgroup.as_fd().as_raw_fd());
         let guard = start(Path::new(PROGRAM), &config)?;
-        let ready = Ready::of_socket(&guard)?;
+        let ready = Ready::with(&guard, OF_SOCKET)?;
         let mut job = Self {
             config,
             guard,
@@ -125,7 +129,7 @@ impl GuardedJob {
         self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
         self.watch = None;
         let guard = start(Path::new(PROGRAM), &self.config)?;
-        (self.ready, self.guard) = (Ready::of_socket(&guard)?, guard);
+        (self.ready, self.guard) = (Ready::with(&guard, OF_SOCKET)?, guard);
         (self.is_silent, self.is_death_unreported) = (false, false);
         self.watch_guard();
         Ok(())

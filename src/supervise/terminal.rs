@@ -10,6 +10,7 @@ use neli_proto::time::Time;
 use nix::libc::{SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU};
 use nix::sys::signalfd::siginfo;
 use nix::unistd::{self, Pid};
+use tokio::io::Interest;
 
 use crate::guard::Answer;
 use crate::process::procfs::Procfs;
@@ -172,7 +173,7 @@ impl ShellState {
         Self {
             terminal: Terminal::of(unistd::getpgrp()),
             had_terminal: terminal::is_there(),
-            hangup: if is_signaled { Ready::of_hangup(&io::stdin()).ok() } else { None },
+            hangup: if is_signaled { Ready::with(&io::stdin(), Interest::PRIORITY).ok() } else { None },
             dies_of: None,
             suspending: false,
             passed_on: None,
