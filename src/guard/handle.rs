@@ -156,10 +156,15 @@ impl GuardHandle {
     ///
     /// `WouldBlock` if no answer has come; `InvalidData` if it can't be decoded.
     pub fn receive(&self) -> io::Result<Option<(Answer, Option<OwnedFd>)>> {
-        Ok(self.channel.receive()?.map(|(answer, descriptor)| match answer {
-            Answer::StartedUnseen { pid } if descriptor.is_some() => (Answer::Started { pid }, descriptor),
-            answer => (answer, descriptor),
-        }))
+        let Some((answer, descriptor)) = self.channel.receive()? else { return Ok(None) };
+        let answer = if let Answer::StartedUnseen { pid } = answer
+            && descriptor.is_some()
+        {
+            Answer::Started { pid }
+        } else {
+            answer
+        };
+        Ok(Some((answer, descriptor)))
     }
 
     /// Whether the guard has a term that it must release if this process dies.

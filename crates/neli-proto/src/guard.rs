@@ -173,8 +173,9 @@ impl Guard {
             }
             Event::Executed => self.run.iter_mut().for_each(|run| run.executed(&mut self.actions)),
             Event::Killed(seen) => {
-                let killing = self.run.as_mut().and_then(|run| run.killing.as_mut());
-                killing.into_iter().for_each(|killing| killing.performed(now, seen, self.supervisor.has_gone()));
+                if let Some(killing) = self.run.as_mut().and_then(|run| run.killing.as_mut()) {
+                    killing.performed(now, seen, self.supervisor.has_gone());
+                }
             }
             Event::Learnt { begun } => self.look_at = now + now.since(begun) * LOOK_SHARE,
             Event::MainEnded { status } => {
