@@ -121,10 +121,7 @@ pub(crate) fn judge(mut run: Run<'_>) -> Outcome {
     let broke_early = !violations.is_empty() || run.environment.is_given_up();
     // Another election failed: what this one shows is not complete, and no reason to call it broken.
     let was_given_up = violations.is_empty() && run.environment.is_given_up();
-    for (role, (history, verdicts)) in run.histories.iter().zip(&verdicts).enumerate() {
-        let found = claims::without_effect(&history.job_runs, &verdicts.claims);
-        violations.extend(found.into_iter().map(|violation| run.called(role) + &violation));
-    }
+    violations.extend(verdicts.iter().enumerate().flat_map(|(role, verdicts)| without_effect(&run, role, verdicts)));
 
     if !was_given_up {
         violations.extend(run.judge_keys());
@@ -275,6 +272,17 @@ pub(crate) fn journal(run: &Run<'_>, role: usize) -> (Vec<Value>, String) {
     let lines = lines.filter(|line: &Value| line["event"] == "record").collect();
     let error = String::from_utf8_lossy(&answer.stderr).into_owned();
     (lines, if answer.status.success() { String::new() } else { error })
+}
+
+/// Whether a job has run in the term of a claim without effect, by the journals as they are now.
+pub(crate) fn shows_void_claim(run: &Run<'_>) -> bool {
+    (0..run.histories.len()).any(|role| !without_effect(run, role, &verdicts(run, role)).is_empty())
+}
+
+/// The violations that a job of this role ran in the term of a claim without effect.
+fn without_effect(run: &Run<'_>, role: usize, verdicts: &Verdicts) -> Vec<String> {
+    let found = claims::without_effect(&run.histories[role].job_runs, &verdicts.claims);
+    found.into_iter().map(|violation| run.called(role) + &violation).collect()
 }
 
 /// The verdicts on the claims.

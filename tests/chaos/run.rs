@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::fault::{Conditions, Dice, Fault, Plan, Strike};
 use crate::keys::{self, Keys};
 pub(crate) use crate::parameters::Parameters;
-use crate::report::{Outcome, judge};
+use crate::report::{Outcome, judge, shows_void_claim};
 use crate::slot::{Slot, Terms, lease_ms};
 use crate::special_runs::SpecialRun;
 use crate::stranger::Stranger;
@@ -26,6 +26,10 @@ use crate::windows::Windows;
 
 /// The number of entries of the timeline that are kept.
 const MOST_ENTRIES: usize = 50_000;
+
+/// How often a run with a mutant looks for jobs in the terms of void claims, which every run is judged by at its end. It need not go on to its end if
+/// it has one.
+const CLAIMS_JUDGED_EVERY: Duration = Duration::from_secs(10);
 
 /// A task that is due later.
 #[derive(Debug)]
@@ -172,6 +176,7 @@ impl Run<'_> {
         self.began = wait::now();
         let end = wait::after(self.parameters.duration);
         self.plan_strike(&mut plan);
+        let mut claims_due = wait::after(CLAIMS_JUDGED_EVERY);
         while wait::now() < end && self.violations.is_empty() && !self.environment.is_given_up() {
             while let Some(task) = self.next_due() {
                 if let Task::Strike(strike) = task {
@@ -182,6 +187,12 @@ impl Run<'_> {
                 }
             }
             self.look();
+            if self.parameters.mutant.is_some() && wait::now() > claims_due {
+                if shows_void_claim(self) {
+                    return;
+                }
+                claims_due = wait::after(CLAIMS_JUDGED_EVERY);
+            }
         }
         if !self.violations.is_empty() || self.environment.is_given_up() {
             if self.parameters.mutant.is_none() {
