@@ -1,6 +1,6 @@
 //! `resign`: asks the leader to stand down.
 
-use std::slice;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -101,15 +101,20 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     let mut observation = Observation::of_leaders(look, found).await?;
     let (at, seen) = (read_at(), observation.first()?);
     let Some(from) = seen.leadership(at).may_lead().cloned() else { return Ok(nobody_leads(seen, at)) };
-    let meant = seen.observer().standbys(at).iter().filter(|standby| is_meant(standby, to)).count();
+    let mut named = seen.observer().standbys(at);
+    named.retain(|standby| is_meant(standby, to));
+    let meant = named.len();
+    let without_room = if *force { BTreeMap::new() } else { without_room(look, &named).await? };
     // With `--force` it matters only whether the named one is there.
     let is_asked = match (to, meant) {
         (Some(to), 0) => to != from.shown(),
-        (None, _) | (Some(_), 1) => !force,
+        (None, _) | (Some(_), 1) => !force && (meant == 0 || without_room.len() < meant),
         (Some(_), _) => false,
     };
     let within = if meant == 0 { look.timeout.min(HEARD_WITHIN) } else { look.timeout };
-    let is_answered = !is_asked || answers(look, &mut observation, &from, to, within).await?;
+    let may_lead =
+        |standby: &Standby<'_>| is_meant(standby, to) && !without_room.contains_key(&standby.candidate.hello.member);
+    let is_answered = !is_asked || answers(look, &mut observation, &from, may_lead, within).await?;
     let (at, seen) = (read_at(), observation.first()?);
     match seen.leadership(at).may_lead() {
         None => return Ok(nobody_leads(seen, at)),
@@ -126,12 +131,9 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
         }
     }
     if !force {
-        let why = match (to, standbys.as_slice()) {
-            (_, []) => Some("nobody stands by".to_owned()),
-            (_, all) if !is_answered => Some(unanswered(look, to, all)),
-            (Some(_), [named, ..]) => can_not_lead(look, named).await?,
-            (None, all) => none_has_room(look, all).await?,
-        };
+        // Those that were heard only now were not among them.
+        let without_room = if meant == 0 { self::without_room(look, &standbys).await? } else { without_room };
+        let why = why_none_leads(look, to, &standbys, &without_room, is_answered);
         if let Some(why) = why {
             let outcome = if to.is_some() { CAN_NOT_LEAD } else { NOBODY_STANDS_BY };
             let sentence = format!("{0} leads, and {why}; --force asks {0} to stand down anyway", from.shown());
@@ -228,58 +230,81 @@ fn not_named(seen: Seen<'_>, from: &Leader, to: &str, meant: usize, why: String)
     Answer { why: several, handover, ..Answer::new(seen.election, LEADS_ALREADY, sentence) }
 }
 
-/// That the standby of `--to` has not answered, or none of these.
-fn unanswered(look: &Look, to: Option<&str>, standbys: &[Standby<'_>]) -> String {
-    let who = to.map_or_else(|| "no standby has".to_owned(), |to| format!("{to} has not"));
+/// Why none of these standbys, or not the one of `--to`, would lead next, if so.
+fn why_none_leads(
+    look: &Look,
+    to: Option<&str>,
+    standbys: &[Standby<'_>],
+    without_room: &BTreeMap<MemberId, String>,
+    is_answered: bool,
+) -> Option<String> {
+    let why = |standby: &Standby<'_>| without_room.get(&standby.candidate.hello.member);
+    let full = standbys.iter().filter_map(why).cloned().collect::<Vec<_>>().join(", and ");
+    let with_room: Vec<&Standby<'_>> = standbys.iter().filter(|standby| why(standby).is_none()).collect();
+    match with_room.as_slice() {
+        [] if full.is_empty() => Some("nobody stands by".to_owned()),
+        [] => Some(full),
+        all if !is_answered => Some(unanswered(look, to, all, &full)),
+        [named, ..] if to.is_some() => backs_off(named),
+        _ => None,
+    }
+}
+
+/// That the standby of `--to` has not answered, or none of these that have room; the others are `full`.
+fn unanswered(look: &Look, to: Option<&str>, standbys: &[&Standby<'_>], full: &str) -> String {
+    let (that_has_room, others) = if full.is_empty() { ("", "") } else { (" that has room", "; ") };
+    let who = to.map_or_else(|| format!("no standby{that_has_room} has"), |to| format!("{to} has not"));
     let said =
         standbys.iter().map(|standby| format!("{} said hello {} ago", standby.candidate.shown(), span(standby.age)));
     let said = said.collect::<Vec<_>>().join(", ");
-    format!("{who} answered within {}; {said}, and may have died", spoken(look.timeout))
+    format!("{who} answered within {}; {said}, and may have died{others}{full}", spoken(look.timeout))
 }
 
-/// Why this standby would not claim at once, if so.
-async fn can_not_lead(look: &Look, standby: &Standby<'_>) -> Result<Option<String>> {
+/// That this standby would not claim at once because its runs fail, if so.
+fn backs_off(standby: &Standby<'_>) -> Option<String> {
     let (name, back_off) = (standby.candidate.shown(), standby.back_off());
-    if !back_off.is_zero() {
-        let (times, wait) = (counted(standby.failed_runs, "time"), span(back_off));
-        return Ok(Some(format!("{name} failed {times} in a row, so that it would claim {wait} late")));
-    }
-    none_has_room(look, slice::from_ref(standby)).await
+    let (times, wait) = (counted(standby.failed_runs, "time"), span(back_off));
+    (!back_off.is_zero()).then(|| format!("{name} failed {times} in a row, so that it would claim {wait} late"))
 }
 
-/// Why none of these standbys may lead another role, if so: each leads as many as its `--max-roles`.
-async fn none_has_room(look: &Look, standbys: &[Standby<'_>]) -> Result<Option<String>> {
-    let limits = standbys.iter().map(|standby| Some((standby.candidate, standby.candidate.max_roles()?)));
-    let Some(limits) = limits.collect::<Option<Vec<_>>>() else { return Ok(None) };
+/// Those of these standbys that may lead no other role, each with the reason: it leads as many as its `--max-roles`.
+async fn without_room(look: &Look, standbys: &[Standby<'_>]) -> Result<BTreeMap<MemberId, String>> {
+    let limits = standbys.iter().filter_map(|standby| Some((standby.candidate, standby.candidate.max_roles()?)));
+    let limits: Vec<(&KnownCandidate, u32)> = limits.collect();
+    if limits.is_empty() {
+        return Ok(BTreeMap::new());
+    }
     let of_all = Look { election: ElectionId { role_name: None, ..look.election.clone() }, ..look.clone() };
-    let (all, at) = match or_no_answer(see(&of_all, None).await.map(Ok), Err)? {
-        Ok(all) => (all, read_at()),
-        Err(why) => {
-            let names = limits.iter().map(|(candidate, _)| candidate.shown()).collect::<Vec<_>>().join(", ");
-            return Ok(Some(format!("how many roles are led by {names} is unknown: {why}")));
-        }
+    let seen = or_no_answer(see(&of_all, None).await.map(|all| Ok((all, read_at()))), Err)?;
+    let why_full = |(candidate, most): (&KnownCandidate, u32)| {
+        let (member, name) = (&candidate.hello.member, candidate.shown());
+        let why = match &seen {
+            Ok((all, at)) => {
+                let leads = |seen: &Seen<'_>| {
+                    seen.read
+                        .observer()
+                        .leadership(*at)
+                        .may_lead()
+                        .is_some_and(|leader| leader.member.as_ref() == Some(member))
+                };
+                let has_room = all.seen().filter(leads).count() < most as usize;
+                (!has_room).then(|| format!("{name} leads {}, its --max-roles", counted(most, "role")))?
+            }
+            Err(why) => format!("how many roles {name} leads is unknown: {why}"),
+        };
+        Some((member.clone(), why))
     };
-    let leaders = || all.seen().filter_map(|seen| seen.read.observer().leadership(at).may_lead()?.member.as_ref());
-    let has_room = |(candidate, most): &(&KnownCandidate, u32)| {
-        leaders().filter(|leader| **leader == candidate.hello.member).count() < *most as usize
-    };
-    if limits.iter().any(has_room) {
-        return Ok(None);
-    }
-    let full = limits
-        .iter()
-        .map(|(candidate, most)| format!("{} leads {}, its --max-roles", candidate.shown(), counted(*most, "role")));
-    Ok(Some(full.collect::<Vec<_>>().join(", and ")))
+    Ok(limits.into_iter().filter_map(why_full).collect())
 }
 
-/// Asks the candidates for a sign of life. Returns whether a standby, or the named one, gives one in time, or `from` leads no more: a standby that
-/// has died counts as one for 75 s, and the leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says
+/// Asks the candidates for a sign of life. Returns whether a standby that may lead gives one in time, or `from` leads no more: a standby that has
+/// died counts as one for 75 s, and the leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says
 /// hello every 30 s.
 async fn answers(
     look: &Look,
     observation: &mut Observation,
     from: &Leader,
-    to: Option<&str>,
+    may_lead: impl Fn(&Standby<'_>) -> bool,
     within: Duration,
 ) -> Result<bool> {
     let is_answered = |observation: &Observation, asked| {
@@ -289,7 +314,7 @@ async fn answers(
         let leads = matches!(current, Leadership::Unknown(Unknown::NotAnswered { .. }))
             || current.may_lead().is_some_and(|leader| leader.term == from.term);
         let mut standbys = seen.observer().standbys(at).into_iter();
-        Ok(!leads || standbys.any(|standby| standby.candidate.received.read > asked && is_meant(&standby, to)))
+        Ok(!leads || standbys.any(|standby| standby.candidate.received.read > asked && may_lead(&standby)))
     };
     ask_candidates(&look.access, observation, within, is_answered).await
 }

@@ -236,6 +236,36 @@ fn a_role_is_moved_to_the_named_candidate() {
     election.close(candidates);
 }
 
+/// It counts as a standby for 75 s. Another one answers, which may lead no second role.
+#[test]
+fn a_dead_candidate_with_room_does_not_stand_in_for_a_living_one_without() {
+    let election = election(Elector::Log);
+    let start = |name: &str| {
+        let candidate = election.candidate().option("--roles", "ingest,bill").option("--name", name);
+        candidate.option("--max-roles", "1").job(["sleep", "100000"]).start()
+    };
+    let mut leaders = ["a", "b"].map(start);
+    for candidate in &mut leaders {
+        candidate.await_event("leading");
+    }
+    let spare = start("spare");
+    let status = || json(&election, "status", "ingest", &[]).swap_remove(0);
+    wait::until_true("both standbys", || status()["standbys"].as_array().is_some_and(|standbys| standbys.len() == 2));
+    spare.signal(Signal::SIGKILL);
+    let answer = election.ask("resign", &["--role", "ingest", "--timeout", "3s"]);
+    let leader = status()["leader"]["name"].clone();
+    let (leader, full) = if leader == "a" { ("a", "b") } else { ("b", "a") };
+    let begin =
+        format!("neli-run: {leader} leads, and no standby that has room has answered within 3s; spare said hello ");
+    let end = format!(
+        " ago, and may have died; {full} leads 1 role, its --max-roles; --force asks {leader} to stand down anyway\n"
+    );
+    assert!(answer.errors.starts_with(&begin) && answer.errors.ends_with(&end), "{answer:?}");
+    assert_eq!(answer.status, 2, "{answer:?}");
+    assert_eq!(leaders.iter().map(|candidate| candidate.count("resigned")).sum::<usize>(), 0);
+    election.close(leaders);
+}
+
 fn other(role: &str) -> &'static str {
     if role == "bill" { "ingest" } else { "bill" }
 }
