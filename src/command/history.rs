@@ -15,7 +15,7 @@ use crate::command::output::{self, Style, Tone, columns, wrapped};
 use crate::command::reading::{self, FoundElections, Observation, Reading, Seen, read_at, warn_of_clock};
 use crate::command::wording::{counted, date, named, no_record};
 use crate::exit::{ExitStatus, with_status};
-use crate::report::election::how_released;
+use crate::report::election::{how_released, lived_on};
 use crate::report::json::{self, election, joined};
 use crate::text::{self, one_line, span, spoken, timestamp};
 
@@ -126,6 +126,8 @@ pub(super) struct Row<'a> {
     /// [`TermEnd::Open`] only if its leader leads: one that has missed three heartbeats has fallen silent, and it may be unknown who leads.
     end: &'a TermEnd,
     gap: Option<Gap>,
+    /// For how long after the lease's end its job may have been alive, if another led by then.
+    late: Option<Duration>,
     /// There is no leader now: the gap lasts until now.
     is_open: bool,
 }
@@ -146,6 +148,11 @@ impl Row<'_> {
 
     /// The end of the term in words.
     fn how(&self) -> String {
+        let late = self.late.map(|late| format!("; its job {}, and another led by then", lived_on(late)));
+        self.how_it_ended() + &late.unwrap_or_default()
+    }
+
+    fn how_it_ended(&self) -> String {
         match self.end {
             TermEnd::Open => "leads".to_owned(),
             TermEnd::Overlapped { .. } => "another led while its job ran on (--overlap)".to_owned(),
@@ -188,7 +195,8 @@ pub(super) fn rows(history: &Election, at: ReadAt, from_ms: u64) -> Vec<Row<'_>>
         let next = history.terms().get(number + 1);
         let over_by = past.lease_over_ms().filter(|_| has_ended);
         let over_by = over_by.or_else(|| next.and_then(|next| next.from_ms.or(next.last_record_ms)));
-        let row = Row { past, to_ms, end, gap: history.gap_after(number).or(open), is_open: open.is_some() };
+        let (gap, late) = (history.gap_after(number).or(open), history.late_beside(past.term));
+        let row = Row { past, to_ms, end, gap, late, is_open: open.is_some() };
         (row, over_by)
     });
     let is_shown =
@@ -269,10 +277,7 @@ fn sentence(finding: &Finding, is_one_clock: bool) -> String {
         }
         Finding::LateFence { term, late, overlaps } => {
             let other = if *overlaps { ", and another led by then" } else { "" };
-            format!(
-                "late fence: the job of term {term} may have been alive until {} after its lease's end{other}",
-                spoken(*late)
-            )
+            format!("late fence: the job of term {term} {}{other}", lived_on(*late))
         }
         Finding::Gap { after, gap, is_open } => {
             let on = if *is_open { ", and nobody has claimed yet" } else { "" };
@@ -325,6 +330,10 @@ pub(super) fn term_part(row: &Row<'_>, at: ReadAt) -> Value {
         TermEnd::Silent => ("silent", None),
         TermEnd::Unknown => ("unknown", None),
     };
+    let mut ending = json::how_released(release);
+    if let Some(late) = row.late {
+        ending["late_ms"] = millis(late).into();
+    }
     joined([
         json!({
             "term": row.past.term,
@@ -336,7 +345,7 @@ pub(super) fn term_part(row: &Row<'_>, at: ReadAt) -> Value {
             "lease_ms": millis(row.past.lease),
             "end": end,
         }),
-        json::how_released(release),
+        ending,
         json!({
             "gap_ms": row.gap.map(|gap| millis(gap.most)),
             "gap_least_ms": row.gap.map(|gap| millis(gap.least)),

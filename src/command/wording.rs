@@ -9,7 +9,7 @@ use neli_proto::observer::{Change, NoRoom, Observer, Silence};
 use neli_proto::record::{JobState, What};
 
 use crate::command::output::Tone;
-use crate::report::election::{how_released, sentence};
+use crate::report::election::{how_released, lived_on, sentence};
 pub(super) use crate::text::{counted, date, time_of_day};
 use crate::text::{span, spoken};
 
@@ -87,6 +87,9 @@ pub(super) fn change(observer: &Observer, change: &Change) -> String {
             observer.leader().map_or_else(String::new, |leader| format!(" ({})", spoken(leader.lease)))
         ),
         Change::Job(of_leader) => format!("{leader}: {}", job(*of_leader)),
+        Change::LateFence { term, late } => {
+            format!("the job of term {term} {}, and another led by then", lived_on(*late))
+        }
         Change::Led => format!("{leader} leads, term {term}"),
         Change::Missing => "records are missing: the leader is unknown until its next record".to_owned(),
         Change::Overlapped { term, name, lease } => {

@@ -116,14 +116,13 @@ pub(crate) fn how_released(release: &HowReleased) -> String {
         format!("; {key} {how}")
     });
     let exit = release.exit.map_or_else(String::new, |exit| format!(" (the job's status: {exit})"));
-    let late = release.late.map_or_else(String::new, |late| {
-        let late = spoken(late);
-        format!(
-            "; its job may have been alive until {late} after the lease's end: another candidate's job may have \
-            run beside it"
-        )
-    });
+    let late = release.late.map_or_else(String::new, |late| format!("; its job {}", lived_on(late)));
     format!("{why}{asked}{exit}{once}{late}")
+}
+
+/// For how long after its lease's end a job may have been alive.
+pub(crate) fn lived_on(late: Duration) -> String {
+    format!("may have been alive until {} after the lease's end", spoken(late))
 }
 
 /// Who made a request, and why.

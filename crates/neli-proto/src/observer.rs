@@ -513,6 +513,8 @@ pub enum Change {
     /// Before this record the leader had been silent for longer than its lease: by the broker's timestamps if the record was read late. If it
     /// is read live, only another's claim shows it, and `Observer::silent_at` came before.
     FellSilent(Silence),
+    /// A process of the job of this term may have been alive for so long after the lease's end, when another candidate led: its release is void.
+    LateFence { term: Offset, late: Duration },
     /// A new term; [`Observer::leader`](Observer::leader) is its leader.
     Led,
     /// Records are missing, so the leader is unknown.

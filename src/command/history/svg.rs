@@ -296,6 +296,7 @@ mod tests {
                 past,
                 to_ms: past.from_ms.map(|from_ms| from_ms + 500),
                 end: &past.end,
+                late: None,
                 gap: None,
                 is_open: false,
             })

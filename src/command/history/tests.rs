@@ -48,6 +48,19 @@ fn a_death_is_shown_from_the_last_heartbeat_and_an_outage_up_to_now() {
     assert_eq!(report, format!("2 terms: no two overlapped\n{gaps}"));
 }
 
+/// The release of the first comes when the second leads.
+#[test]
+fn a_job_that_was_alive_when_another_led_is_shown_with_its_term() {
+    let mut history = died(0);
+    let late =
+        r#"{"v":1,"kind":"release","member":"d1","name":"d1","seq":2,"term":0,"seen":0,"why":"fenced","late_ms":70}"#;
+    history.judge(AT, 2, Record::parse(late.as_bytes()).as_ref(), Some(AT.wall_ms));
+    let rows = rows(&history, AT, 0);
+    let late = "; its job may have been alive until 70ms after the lease's end, and another led by then";
+    let has_ended = rows.iter().map(|row| (row.how().ends_with(late), term_part(row, AT)["late_ms"].as_u64()));
+    assert_eq!(has_ended.collect::<Vec<_>>(), [(true, Some(70)), (false, None)]);
+}
+
 /// The records between the two terms are missing, so the end of the first one is unknown.
 #[test]
 fn a_term_of_unknown_end_is_over_when_the_next_one_begins() {

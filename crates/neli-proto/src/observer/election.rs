@@ -35,7 +35,9 @@ impl Told {
     /// How much is reported once this change was.
     const fn after(self, change: &Change) -> Self {
         match change {
-            Change::EarlierJobGone { .. } | Change::Job(_) | Change::Requested { .. } => self,
+            Change::EarlierJobGone { .. } | Change::Job(_) | Change::LateFence { .. } | Change::Requested { .. } => {
+                self
+            }
             Change::FellSilent(_) | Change::LateBeat { .. } => Self::Silent,
             Change::Led
             | Change::Missing

@@ -134,12 +134,12 @@ impl Election {
         if offset < self.observer.journal().next() {
             return None;
         }
-        let (verdict, changes) = self.observer.read(at, offset, record, written_ms);
+        let (verdict, mut changes) = self.observer.read(at, offset, record, written_ms);
         let is_last_record = self.changed(&changes, record, written_ms);
         match verdict {
             Verdict::Effective => self.leader_record(),
             Verdict::Nonsense => self.odd.push((Odd::Nonsense, written_ms)),
-            Verdict::Void if !is_last_record => self.void(record, written_ms),
+            Verdict::Void if !is_last_record => changes.extend(self.void(record, written_ms)),
             Verdict::Undecided | Verdict::Void => {}
         }
         Some((verdict, changes))
@@ -170,6 +170,7 @@ impl Election {
                 | Change::LateBeat { .. }
                 | Change::SilenceEnded { .. }
                 | Change::Job(_)
+                | Change::LateFence { .. }
                 | Change::Requested { .. }
                 | Change::Yields => {}
             }
@@ -198,6 +199,14 @@ impl Election {
         if let Some(last) = self.terms.last() {
             self.observer.learn_claim(last.term, last.from_ms);
         }
+    }
+
+    /// For how long after the lease of that term its job may have been alive, if another candidate led by then.
+    pub fn late_beside(&self, term: Offset) -> Option<Duration> {
+        self.late.iter().find_map(|(finding, _)| {
+            let Finding::LateFence { term: of, late, overlaps: true } = finding else { return None };
+            (*of == term).then_some(*late)
+        })
     }
 
     /// The time without a leader after the term at this index, by the broker's timestamps; `None` after the last
@@ -324,22 +333,22 @@ impl Election {
         }
     }
 
-    fn void(&mut self, record: Option<&Record>, written_ms: Option<u64>) {
-        match record.map(|record| &record.body) {
-            Some(Body::Claim { .. }) => self.odd.push((Odd::LateClaim, written_ms)),
-            Some(Body::Release { term, late_ms: Some(late_ms), .. }) => {
-                self.odd.push((Odd::Late, written_ms));
-                // The first of two releases of a term shows that no other candidate led by then.
-                let is_released = |past: &PastTerm| past.term == *term && matches!(past.end, TermEnd::Released { .. });
-                if !self.terms.iter().any(is_released) {
-                    let late = Duration::from_millis(*late_ms);
-                    let finding = Finding::LateFence { term: *term, late, overlaps: true };
-                    self.late.push((finding, written_ms));
-                }
-            }
-            Some(Body::Beat { .. } | Body::Release { .. }) => self.odd.push((Odd::Late, written_ms)),
-            Some(Body::Request { .. }) | None => {}
-        }
+    /// Notes a void record. Returns the change by a release that reports a job that was alive when another candidate led.
+    fn void(&mut self, record: Option<&Record>, written_ms: Option<u64>) -> Option<Change> {
+        let (odd, late) = match &record?.body {
+            Body::Claim { .. } => (Odd::LateClaim, None),
+            Body::Beat { .. } => (Odd::Late, None),
+            Body::Release { term, late_ms, .. } => (Odd::Late, late_ms.map(|late_ms| (*term, late_ms))),
+            Body::Request { .. } => return None,
+        };
+        self.odd.push((odd, written_ms));
+        // The first of two releases of a term shows that no other candidate led by then.
+        let is_released = |past: &PastTerm| matches!(past.end, TermEnd::Released { .. });
+        let (term, late_ms) =
+            late.filter(|(term, _)| !self.terms.iter().any(|past| past.term == *term && is_released(past)))?;
+        let late = Duration::from_millis(late_ms);
+        self.late.push((Finding::LateFence { term, late, overlaps: true }, written_ms));
+        Some(Change::LateFence { term, late })
     }
 }
 

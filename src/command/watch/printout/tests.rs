@@ -171,6 +171,26 @@ fn changes_are_reported_as_sentences() {
     );
 }
 
+/// An effective release shows that no other candidate led by then; one that is void because another leads shows that one did.
+#[test]
+fn a_job_that_outlived_its_lease_is_told_and_whether_another_led_by_then() {
+    let at = "2026-01-31T12:00:00.123Z";
+    let late = RELEASE.replace("\"exit\":3", "\"exit\":null,\"late_ms\":70").replace("exited", "fenced");
+    let mut alone = printout(false, 1);
+    read(&mut alone, 0, CLAIM);
+    read(&mut alone, 1, &late);
+    read(&mut alone, 2, &late);
+    let alive = "its job may have been alive until 70ms after the lease's end";
+    let released = format!("{at} term 0 was released: no heartbeat extended the lease; {alive}");
+    assert_eq!(alone.take_lines(), [released]);
+    let mut beside = printout(false, 2);
+    read(&mut beside, 0, CLAIM);
+    read(&mut beside, 1, &CLAIM.replace("\"m\"", "\"n\"").replace("-1", "0"));
+    read(&mut beside, 2, &late);
+    let told = "the job of term 0 may have been alive until 70ms after the lease's end, and another led by then";
+    assert_eq!(beside.take_lines(), [format!("{at} {told}")]);
+}
+
 #[test]
 fn earlier_records_are_known_and_not_shown() {
     let mut printout = printout(false, 2);
