@@ -15,7 +15,7 @@ use tokio::sync::mpsc::channel;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::look::Look;
 use crate::command::output;
-use crate::command::reading::{FoundElections, Observation, read_at};
+use crate::command::reading::{FoundElections, Observation};
 use crate::exit::{ExitStatus, line_of, with_status};
 use crate::report::json::{election, joined};
 use crate::text::{self, one_line};
@@ -185,11 +185,7 @@ pub(super) async fn ask_candidates(
         if is_enough(observation, asked)? {
             return Ok(true);
         }
-        let at = read_at();
-        // No record comes of a leader that has fallen silent.
-        observation.ask_about_silences(at);
-        let due = observation.seen().filter_map(|seen| seen.silence_due(at)).min().map_or(until, |due| due.min(until));
-        if observation.next(Some(due)).await?.is_none() && clock::now() >= until {
+        if observation.next_or_silence(until).await?.is_none() && clock::now() >= until {
             return Ok(false);
         }
     }

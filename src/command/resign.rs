@@ -127,7 +127,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     if let Some(to) = to {
         match only_one_named(&standbys, to) {
             Ok(standby) => standbys = vec![standby],
-            Err(why) => return Ok(not_named(seen, &from, to, meant, why)),
+            Err(why) => return Ok(not_named((seen, at), &from, to, meant, why)),
         }
     }
     if !force {
@@ -187,6 +187,12 @@ fn nobody_leads(seen: Seen<'_>, at: ReadAt) -> Answer {
     not_resigned(seen.election, outcome, None, no_record.unwrap_or_else(|| sentence(current)))
 }
 
+/// That the leader has missed three heartbeats, if so, and may be dead.
+fn silence(seen: Seen<'_>, at: ReadAt) -> Option<String> {
+    let current = seen.leadership(at);
+    current.silent_for().map(|_| sentence(current))
+}
+
 /// Whether this is the standby that `--to` names; without it each is.
 fn is_meant(standby: &Standby<'_>, to: Option<&str>) -> bool {
     to.is_none_or(|to| standby.candidate.shown() == to)
@@ -211,8 +217,8 @@ fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str) -> Result<Standby<'a>,
 }
 
 /// The answer that not one standby alone is named by `--to`, but `meant` ones, for this reason. If the leader has that name, all is well, unless it
-/// is about to stand down.
-fn not_named(seen: Seen<'_>, from: &Leader, to: &str, meant: usize, why: String) -> Answer {
+/// is about to stand down, or silent.
+fn not_named((seen, at): (Seen<'_>, ReadAt), from: &Leader, to: &str, meant: usize, why: String) -> Answer {
     let resigns = from.resign.as_ref().map(|request| ("it was asked to stand down", request));
     let ended = seen.observer().ended().map(|(request, _)| ("the election was ended", request));
     let why_not = match resigns.or(ended) {
@@ -225,6 +231,9 @@ fn not_named(seen: Seen<'_>, from: &Leader, to: &str, meant: usize, why: String)
     }
     let several = (meant > 0).then_some(why);
     let but = several.as_ref().map_or_else(String::new, |why| format!("; {why}"));
+    if let Some(silence) = silence(seen, at) {
+        return not_resigned(seen.election, UNKNOWN, Some(from), silence + &but);
+    }
     let sentence = format!("{to} leads already, term {}{but}", from.term);
     let handover = handover(None, Some(from), None);
     Answer { why: several, handover, ..Answer::new(seen.election, LEADS_ALREADY, sentence) }
@@ -346,18 +355,17 @@ async fn next_leader(
         if let Leadership::Released { release, .. } = current {
             released.get_or_insert(release.received);
         }
-        let is_late = clock::now() >= until;
-        if observation.next(Some(until)).await?.is_none() || is_late {
+        if clock::now() >= until {
             let within = spoken(timeout);
-            let sentence = match released {
-                Some(_) => format!("{} has stood down, and nobody leads yet, {within} after the request", from.shown()),
-                None => format!(
-                    "{} has been asked, and has not stood down within {within}; it still may: see neli-run status",
-                    from.shown()
-                ),
+            let sentence = if released.is_some() {
+                format!("{} has stood down, and nobody leads yet, {within} after the request", from.shown())
+            } else {
+                let but = silence(seen, read_at()).unwrap_or_else(|| "it still may: see neli-run status".to_owned());
+                format!("{} has been asked, and has not stood down within {within}; {but}", from.shown())
             };
-            return Ok(not_resigned(observation.first()?.election, TIMED_OUT, Some(from), sentence));
+            return Ok(not_resigned(seen.election, TIMED_OUT, Some(from), sentence));
         }
+        observation.next_or_silence(until).await?;
     }
 }
 

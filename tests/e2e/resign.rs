@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
 use harness::election::{Answer, TestElection};
-use harness::journal::Pen;
+use harness::journal::{Heartbeats, Pen};
 use harness::kafka::{Kafka, Wired};
 use harness::network::LinkConditions;
 use harness::schema::Schema;
@@ -18,6 +18,16 @@ use crate::death::machine;
 use crate::{PROGRAM, election, with_both_electors};
 
 const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"after":-1,"lease_ms":60000}"#;
+
+const BEAT: &str = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":0,"lease_ms":60000}"#;
+
+/// The journal of a leader `web` that goes on, and the pen that wrote it.
+fn led(election: &TestElection) -> (Pen, Heartbeats) {
+    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = || Pen::new(Kafka::shared(), &election.topic(), &[]);
+    pen().write(&election.key(), &[CLAIM.as_bytes()]);
+    (pen(), Heartbeats::start(pen(), election.key(), BEAT.to_owned()))
+}
 
 /// The exit status and the JSON that `resign` prints, which is checked against docs/json.md.
 fn resign(election: &TestElection, arguments: &[&str]) -> (Value, i32) {
@@ -303,9 +313,7 @@ fn a_leader_that_leads_no_more_while_a_standby_is_waited_for() {
 #[test]
 fn a_leader_whose_name_several_standbys_have() {
     let election = election(Elector::Log);
-    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
-    pen.write(&election.key(), &[CLAIM.as_bytes()]);
+    let (pen, _heartbeats) = led(&election);
     for member in ["a", "b"] {
         let hello = format!(r#"{{"v":1,"kind":"hello","member":"{member}","name":"web","seq":1}}"#);
         pen.write(&format!("{}/hello", election.key()), &[hello.as_bytes()]);
@@ -329,9 +337,7 @@ fn one_that_is_about_to_stand_down_does_not_lead_already() {
         ("end", "null", "web leads, and the election was ended by ann: patching"),
     ] {
         let election = election(Elector::Log);
-        Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-        let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
-        pen.write(&election.key(), &[CLAIM.as_bytes()]);
+        let (pen, _heartbeats) = led(&election);
         assert_eq!(resign(&election, &["--to", "web"]).0["outcome"], "leads-already");
         pen.write(&election.key(), &[request(what, term).as_bytes()]);
         let (object, status) = resign(&election, &["--to", "web"]);
@@ -353,16 +359,30 @@ fn nobody_leads() {
 #[test]
 fn a_leader_that_does_not_stand_down() {
     let election = election(Elector::Log);
-    Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
-    let pen = Pen::new(Kafka::shared(), &election.topic(), &[]);
-    pen.write(&election.key(), &[CLAIM.as_bytes()]);
+    let (_, _heartbeats) = led(&election);
     let (object, status) = resign(&election, &["--force", "--timeout", "2s"]);
     assert_eq!((object["outcome"].as_str(), status), (Some("timed-out"), 1), "{object}");
     let why = object["why"].as_str().unwrap_or_default();
     assert_eq!(why, "web has been asked, and has not stood down within 2s; it still may: see neli-run status");
     let records = election.verdicts();
-    let request = records.last().expect("the request");
+    let request = records.iter().find(|line| line["record"]["kind"] == "request").expect("the request");
     assert_eq!((request["verdict"].as_str(), request["record"]["what"].as_str()), (Some("effective"), Some("resign")));
+}
+
+/// It may be dead: its lease still runs.
+#[test]
+fn that_a_leader_is_silent_is_said_with_the_answer() {
+    let election = election(Elector::Log);
+    drop(led(&election));
+    wait::until_true("three missed heartbeats", || election.ask("status", &[]).status == 4);
+    let (object, status) = resign(&election, &["--to", "web"]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("unknown"), 4), "{object}");
+    let silent = "web has been silent for ";
+    assert!(object["why"].as_str().is_some_and(|why| why.starts_with(silent)), "{object}");
+    let (object, status) = resign(&election, &["--force", "--timeout", "1s"]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("timed-out"), 1), "{object}");
+    let begin = format!("web has been asked, and has not stood down within 1s; {silent}");
+    assert!(object["why"].as_str().is_some_and(|why| why.starts_with(&begin)), "{object}");
 }
 
 /// The leader's record is from the future, so the command first listens for a heartbeat. The topic is made again in that time.

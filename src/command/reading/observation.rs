@@ -155,6 +155,17 @@ impl Observation {
         Ok(event.map(|event| self.handle(event)))
     }
 
+    /// The same, or `None` already when a leader has been silent for too long: no record comes of that, so Kafka is asked.
+    ///
+    /// # Errors
+    /// As for [`Reading::next`].
+    pub(in crate::command) async fn next_or_silence(&mut self, until: Time) -> Result<Option<News>> {
+        let at = read_at();
+        self.ask_about_silences(at);
+        let due = self.seen().filter_map(|seen| seen.silence_due(at)).min();
+        self.next(Some(due.map_or(until, |due| due.min(until)))).await
+    }
+
     /// Notes an event in the topic.
     fn handle(&mut self, event: KafkaEvent) -> News {
         let (at, mut judged) = (read_at(), None);
