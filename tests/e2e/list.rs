@@ -281,6 +281,13 @@ fn what_is_watched_is_a_line_for_each_change() {
 
     kafka.delete_topic(&topic);
     text.await_line(&format!(" topic {topic} is gone"));
+    for group in ["one", "two"] {
+        let object = object();
+        schema.assert_holds(&object);
+        let why = format!("can't tell who leads: topic {topic} is gone");
+        let shown = [&object["group"], &object["state"], &object["why"], &object["leader"]];
+        assert_eq!(shown, [&group.into(), &"unknown".into(), &why.into(), &Value::Null], "{object}");
+    }
     kafka.create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
     Pen::new(kafka, &topic, &[]).write("three/0", &[watched_claim("new", -1).as_bytes()]);
     text.await_line(&format!(" three in {topic}: "));

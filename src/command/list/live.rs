@@ -6,9 +6,11 @@ use std::mem;
 
 use anyhow::Result;
 use neli_kafka::{TopicsEvent, clock, names};
+use neli_proto::journal::{Journal, Origin};
 use neli_proto::leadership::{Leadership, ReadAt, Unknown};
-use neli_proto::observer::{JudgedRecord, Place, Topics};
+use neli_proto::observer::{Election, JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
+use serde_json::Value;
 
 use super::{List, Listed, Rank, SPAN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, fitted, unless_closed};
@@ -54,6 +56,8 @@ struct Watch<'a> {
     is_drawn: bool,
     /// The topics whose elections were told as they are, and then each change of them.
     told: BTreeSet<Box<str>>,
+    /// `--json`: the elections that have a line.
+    shown: BTreeSet<(Box<str>, Place)>,
     /// The elections of which it was told that they are unknown.
     unknown: BTreeSet<(Box<str>, Place)>,
     /// The lines to print.
@@ -78,6 +82,7 @@ impl<'a> Watch<'a> {
             answer_due: Some(clock::now() + list.timeout),
             is_drawn: !list.json && output::is_drawable(),
             told: BTreeSet::new(),
+            shown: BTreeSet::new(),
             unknown: BTreeSet::new(),
             lines: Vec::new(),
             said: BTreeSet::new(),
@@ -115,9 +120,15 @@ impl<'a> Watch<'a> {
     fn note_topics(&mut self, at: ReadAt) {
         let live = self.topics.topics().filter(|(_, read)| read.is_live()).map(|(name, _)| Box::from(name)).collect();
         let before = mem::replace(&mut self.told, live);
-        let is_said = !self.is_drawn && !self.list.json;
-        for topic in before.iter().filter(|topic| is_said && self.topics.topic(topic).is_none()) {
-            self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
+        for topic in before.iter().filter(|topic| self.topics.topic(topic).is_none()) {
+            let gone = format!("topic {topic} is gone");
+            if !self.is_drawn && !self.list.json {
+                self.lines.push(format!("{} {gone}", timestamp(at.wall_ms)));
+            }
+            let (lost, rest): (BTreeSet<_>, _) =
+                mem::take(&mut self.shown).into_iter().partition(|(of, _)| of == topic);
+            self.shown = rest;
+            self.lines.extend(lost.iter().map(|(_, place)| json(&unread(at, topic, place, &gone))));
         }
         let mut said = mem::take(&mut self.said);
         warn_of_unread(&mut said, &self.topics, self.awaited(), |line| self.say(line));
@@ -216,6 +227,7 @@ impl<'a> Watch<'a> {
         let read = self.topics.topic(topic);
         if let Some((read, election)) = read.and_then(|read| Some((read, read.topic().election(place)?))) {
             self.lines.push(json(&Listed::of(at, &self.topics, (topic, read), election).json()));
+            self.shown.insert((topic.into(), place.clone()));
         }
     }
 
@@ -269,6 +281,15 @@ impl Row {
         let [_, standbys, text] = listed.cells();
         Self { rank: Rank::of(listed), name: one_line(&name(listed.topic, listed.found.place())), standbys, text }
     }
+}
+
+/// `--json`: an election that can't be read any more, for this reason.
+fn unread(at: ReadAt, topic: &str, place: &Place, why: &str) -> Value {
+    let found = &Election::new(place, Journal::read_from(0, Origin::Beginning), 0, 0);
+    let current = Leadership::Unknown(Unknown::Unreadable);
+    let mut line = Listed { at, topic, found, current, standbys: Vec::new(), no_room: None }.json();
+    line["why"] = format!("can't tell who leads: {why}").into();
+    line
 }
 
 /// The election's name, and its topic if that has another one.
