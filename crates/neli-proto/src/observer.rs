@@ -182,6 +182,8 @@ impl Observer {
         if let Some(leader) = led_before.as_ref().filter(|_| received.is_live)
             && lost::is_succeeded(leader, &self.journal, &changes)
         {
+            // The claim may be read late.
+            let silent = leader.last_record.written_before(received).filter(|_| self.is_brokers_time).unwrap_or(silent);
             changes.insert(0, Change::FellSilent(Silence::of(leader, silent, received.at_ms(at))));
         }
         if let Some(leader) = led_before.as_ref().filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
