@@ -14,7 +14,7 @@ use neli_proto::observer::{Election, Observer, PastLeader, PastTerm, TermEnd};
 use neli_proto::record::{KeyedRun, LogRecord, MemberId, Offset};
 use serde_json::Value;
 
-use crate::calendar::{Calendar, Edges, has_beginning, is_start, zone};
+use crate::calendar::{Calendar, Edges, Every, has_beginning, is_start, zone};
 use crate::command::look::Look;
 use crate::command::reading::{Limit, Reading, Seen};
 use crate::command::wording::date;
@@ -159,7 +159,7 @@ pub(super) fn last_run(
 pub(super) struct LastRun {
     pub(super) fact: Fact,
     pub(super) runs: Runs,
-    /// The calendar of the schedule, if this version and this machine know it. It is kept, since a page of many elections asks each for its next window,
+    /// The calendar of the schedule or the windows, if this version and this machine know it. It is kept, since a page of many elections asks each for its next window,
     /// and it takes ten times as long to make.
     calendar: Option<Calendar>,
     /// The options of `--once`, `--window` or `--schedule` by a candidate's hello: the schedule may have been changed since the run.
@@ -241,15 +241,21 @@ impl LastRun {
         }
         self.said = said.map(Box::from);
         let Some(said) = said else { return };
-        let said = said.strip_prefix("--schedule '").and_then(|said| said.split_once('\''));
-        let timezone = said.map(|(_, options)| {
-            let typed = options.split_once("--timezone ").and_then(|(_, zone)| zone.split(' ').next()).unwrap_or("UTC");
+        let schedule = said.strip_prefix("--schedule '").and_then(|said| said.split_once('\''));
+        let window = said.strip_prefix("--window ").map(|said| said.split_once(' ').unwrap_or((said, "")));
+        let typed = schedule.or(window).map(|(_, options)| {
+            options.split_once("--timezone ").and_then(|(_, zone)| zone.split(' ').next()).unwrap_or("UTC")
+        });
+        let timezone = typed.filter(|_| schedule.is_some()).map(|typed| {
             // As in a fact.
             zone(typed).as_ref().and_then(TimeZone::iana_name).unwrap_or(typed).into()
         });
         let account = &mut self.runs.account;
-        (account.schedule, account.timezone) = (said.map(|(schedule, _)| schedule.into()), timezone);
-        self.calendar = calendar(account);
+        (account.schedule, account.timezone) = (schedule.map(|(schedule, _)| schedule.into()), timezone);
+        let of_window = window
+            .zip(typed)
+            .and_then(|((length, _), typed)| Some(Calendar::new(Edges::Every(Every::parse(length)?), zone(typed)?)));
+        self.calendar = of_window.or_else(|| calendar(account));
     }
 
     /// Whether the schedule was changed since the last run.
@@ -264,7 +270,8 @@ impl LastRun {
             // None before the recorded one is run, even if the clock was set back.
             (Some(calendar), window) => {
                 let from_ms = window.map_or(0, |window| window.from_ms);
-                calendar.next_starts(now_ms.max(from_ms)).take(NEXT).collect()
+                let most = if self.runs.account.schedule.is_some() { NEXT } else { 1 };
+                calendar.next_starts(now_ms.max(from_ms)).take(most).collect()
             }
             (None, Some(window)) if !self.is_changed() && window.until_ms > now_ms => vec![window.until_ms],
             (None, _) => Vec::new(),
@@ -521,12 +528,27 @@ mod tests {
                 Some(1_769_918_400_000),
             ),
             (Some("--schedule 'every 1h'"), "every 1h (UTC): 2026-01-31 13:00:00Z ", Some(1_769_864_400_000)),
-            (Some("--window 1d"), "", None),
+            (Some("--window 1d/2h --timezone Europe/Berlin --retries 2"), "", Some(1_769_907_600_000)),
+            (Some("--once"), "", None),
         ] {
             let (text, next) = row(said);
             assert!(text.starts_with(shown) && text.is_empty() == shown.is_empty(), "{said:?}: {text}");
             assert_eq!(next, next_ms, "{said:?}");
         }
+    }
+
+    /// The job runs for longer than its window.
+    #[test]
+    fn the_next_window_is_known_by_the_candidates_when_the_last_run_s_is_over() {
+        let window = Span { from_ms: 1_769_861_360_000, until_ms: 1_769_861_380_000 };
+        let mut last = LastRun::of(Fact { exit: None, ..fact(Outcome::Running, Some(window)) });
+        let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
+        let at = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_861_400_001 };
+        assert!(last.next_windows(at.wall_ms).is_empty());
+        let hello = Hello { once: Some("--window 20s".into()), ..Hello::new("d2".into(), None) };
+        observer.hello_received(at, &Arc::new(hello), false, Some(at.wall_ms));
+        last.learn_schedule(&observer, at);
+        assert_eq!(last.next_windows(at.wall_ms), [1_769_861_420_000]);
     }
 
     /// A window without a further run is not one without a run.
