@@ -196,14 +196,13 @@ impl Procfs {
 
     /// The pids of all visible processes, from the directory that is [kept open](keep_open).
     pub(crate) fn pids(&self) -> Vec<Pid> {
-        let number = |entry: nix::Result<Entry>| {
-            let entry = self.ok_or_note(entry.map_err(io::Error::from))?;
-            entry.file_name().to_str().ok()?.parse().ok().map(Pid::from_raw)
-        };
+        let number = |entry: Entry| entry.file_name().to_str().ok()?.parse().ok().map(Pid::from_raw);
         DIRECTORY.with_borrow_mut(|directory| match directory {
-            Some(directory) if self.mount == Path::new(MOUNT) => {
-                watched(|| directory.iter().filter_map(number).collect())
-            }
+            Some(directory) if self.mount == Path::new(MOUNT) => watched(|| {
+                // After an error the iterator yields it for ever.
+                let entries = directory.iter().map_while(|entry| entry.inspect_err(|_| self.note_missed()).ok());
+                entries.filter_map(number).collect()
+            }),
             _ => self.numbers_in(&self.mount),
         })
     }
@@ -358,7 +357,10 @@ fn fields(stat: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'_>> {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::os::fd::{AsRawFd, IntoRawFd};
     use std::os::unix::fs::symlink;
+
+    use nix::unistd;
 
     use super::*;
 
@@ -384,6 +386,19 @@ pub(crate) mod tests {
         let stat = format!("{pid} (a ) b (c) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 {threads} 0 99 0 0 0\n");
         fs::create_dir_all(directory).unwrap();
         fs::write(directory.join("stat"), stat).unwrap();
+    }
+
+    /// As for lack of memory, or by a sandbox's filter.
+    #[test]
+    fn a_list_of_processes_that_can_not_be_read_ends_and_is_noted() {
+        keep_open().unwrap();
+        let number = DIRECTORY.with_borrow(|directory| directory.as_ref().unwrap().as_raw_fd());
+        let mut directory = system::adopt(number).unwrap();
+        unistd::dup2(fs::File::open("/dev/null").unwrap(), &mut directory).unwrap();
+        // It is the list's.
+        let _ = directory.into_raw_fd();
+        let procfs = Procfs::mounted();
+        assert_eq!((procfs.pids(), procfs.has_seen_all()), (vec![], false));
     }
 
     #[test]
