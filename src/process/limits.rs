@@ -151,13 +151,18 @@ fn try_threads() -> io::Result<()> {
     // A sandbox may refuse to wait for children, which says nothing of threads.
     let Ok(status) = system::wait_for(child, 0) else { return Ok(()) };
     let status = ExitStatus::from_raw(status.unwrap_or_default());
-    let errno = match (status.code(), status.signal()) {
-        (Some(errno), _) => errno,
-        (None, Some(libc::SIGKILL)) => libc::ENOMEM,
-        // A sandbox may kill who makes a call that it refuses.
-        (None, _) => libc::EPERM,
-    };
+    let errno = errno_of_trial(status);
     if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
+}
+
+/// The errno by which the child that tries to start threads has ended.
+fn errno_of_trial(status: ExitStatus) -> i32 {
+    match (status.code(), status.signal()) {
+        (Some(errno), _) => errno,
+        // A sandbox may kill who makes a call that it refuses.
+        (None, Some(libc::SIGSYS)) => libc::EPERM,
+        (None, _) => libc::ENOMEM,
+    }
 }
 
 fn small_thread() -> thread::Builder {
@@ -270,6 +275,13 @@ mod tests {
     fn a_limit_that_is_too_low_is_named_with_its_bound() {
         let message = at_least(u64::MAX, Resource::RLIMIT_NOFILE, "open files", "ulimit -n").unwrap_err().to_string();
         assert!(message.ends_with(" open files are too few (ulimit -n): neli-run needs at least 18446744073709551615"));
+    }
+
+    #[test]
+    fn a_trial_that_is_aborted_lacks_memory_and_only_a_filter_s_signal_is_a_refusal() {
+        let blamed_for = |signal| blamed(&io::Error::from_raw_os_error(errno_of_trial(ExitStatus::from_raw(signal))));
+        assert_eq!([libc::SIGKILL, libc::SIGABRT].map(blamed_for), ["memory"; 2]);
+        assert_eq!(blamed_for(libc::SIGSYS), "a sandbox may refuse clone3");
     }
 
     /// Nested groups with these files; returns the lowest one.
