@@ -1,10 +1,11 @@
 //! The exit statuses with their meanings. The tables in the manual and docs/options.md are generated from [`TABLE`].
 
+use std::error::Error;
 use std::{fmt, io};
 
 use anyhow::Result;
+use neli_kafka::ClientError;
 use neli_proto::supervisor::{Ending, Lost};
-use nix::libc;
 
 use crate::text::{one_line, reason};
 
@@ -127,15 +128,19 @@ pub(crate) fn with_status(status: ExitStatus, line: impl fmt::Display) -> anyhow
 pub fn status_of(error: &anyhow::Error) -> ExitStatus {
     match error.downcast_ref() {
         Some(WithStatus { status, .. }) => *status,
-        None if error.chain().any(|link| link.downcast_ref().is_some_and(is_shortage)) => ExitStatus::UNAVAILABLE,
+        None if error.chain().any(is_of_shortage) => ExitStatus::UNAVAILABLE,
         None => ExitStatus::Ending(Ending::Refused),
     }
+}
+
+fn is_of_shortage(link: &(dyn Error + 'static)) -> bool {
+    link.downcast_ref().is_some_and(is_shortage) || matches!(link.downcast_ref(), Some(ClientError::Shortage(_)))
 }
 
 /// Whether there is no thread, descriptor or memory to spare for now, or an address is not this machine's yet, or still another process's.
 pub(crate) fn is_shortage(error: &io::Error) -> bool {
     let is_address = matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::AddrNotAvailable);
-    is_address || matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EMFILE | libc::ENFILE | libc::ENOMEM))
+    is_address || neli_kafka::is_shortage(error)
 }
 
 /// The one line that the user sees: what failed, and why, as `{:#}`, with the system's errors in words alone.
@@ -147,6 +152,7 @@ pub fn line_of(error: &anyhow::Error) -> String {
 #[cfg(test)]
 mod tests {
     use anyhow::anyhow;
+    use nix::libc;
 
     use super::*;
 
@@ -171,6 +177,8 @@ mod tests {
         );
         let error = anyhow::Error::from(io::Error::from_raw_os_error(libc::EAGAIN)).context("24 threads can't be made");
         assert_eq!(status_of(&error), ExitStatus::UNAVAILABLE);
+        let error = anyhow::Error::from(ClientError::Shortage("no thread".to_owned()));
+        assert_eq!(status_of(&error.context("the session")), ExitStatus::UNAVAILABLE);
         let error = with_status(ExitStatus::NOT_FOUND, "job: not found").context("COMMAND");
         assert_eq!((line_of(&error), status_of(&error)), ("COMMAND: job: not found".into(), ExitStatus::NOT_FOUND));
     }

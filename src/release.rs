@@ -175,7 +175,7 @@ impl Releaser {
             let ReleaseConfig { bootstrap, properties, election, lease_ms, .. } = config;
             let access = Access { words: &WORDS, ..Access::at(bootstrap, properties) };
             let timeout = Duration::from_millis(*lease_ms);
-            Producer::start(&access, &Elections::from(election), timeout, self.events.clone()).map_err(Error::msg)?
+            Producer::start(&access, &Elections::from(election), timeout, self.events.clone())?
         };
         Ok(self.producer.insert(producer))
     }

@@ -22,10 +22,14 @@ pub(crate) fn roles_differ(differs: &Differs) -> String {
     differs.line("--roles", "--group")
 }
 
-/// Why a process could not be started. The system's text does not name the limit.
+/// Why a process could not be started.
 pub(crate) fn why_not_started(error: &io::Error) -> String {
-    let limit = if error.kind() == io::ErrorKind::WouldBlock { " (ulimit -u, pids.max)" } else { "" };
-    format!("{}{limit}", reason(error))
+    format!("{}{}", reason(error), limit_of_starts(error))
+}
+
+/// The limit for which a process could not be started, if it is one that the system's text does not name.
+pub(crate) fn limit_of_starts(error: &io::Error) -> &'static str {
+    if error.kind() == io::ErrorKind::WouldBlock { " (ulimit -u, pids.max)" } else { "" }
 }
 
 /// A count with its noun, whose plural has an s: `1 term`, `2 terms`.

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 use crate::command::wording::kafka_is_away;
 use crate::exit::{ExitStatus, with_status};
-use crate::text::{reason, spoken};
+use crate::text::spoken;
 
 mod found_elections;
 mod observation;
@@ -105,7 +105,7 @@ pub(super) struct Reading {
 /// The future's error; or the process has no free descriptor.
 pub(super) fn run<T>(waits: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
-    runtime.map_err(|error| anyhow!("events can't be waited for: {}", reason(&error)))?.block_on(waits)
+    runtime.context("events can't be waited for")?.block_on(waits)
 }
 
 /// What is waited for, or `None` if it does not come before `due`, if that is limited. While the machine sleeps, the wait stands still.
@@ -345,8 +345,7 @@ impl Following {
         is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
     ) -> Result<Self> {
         let (sender, events) = channel(WAITING_OF_ALL);
-        let reader = TopicsReader::start(access, named.into_iter().map(Box::from).collect(), is_meant, sender)
-            .map_err(|error| anyhow!(error))?;
+        let reader = TopicsReader::start(access, named.into_iter().map(Box::from).collect(), is_meant, sender)?;
         Ok(Self { reader, events, access: access.clone(), tick: None })
     }
 

@@ -216,7 +216,7 @@ pub(super) async fn append(
 ) -> Result<Appended> {
     let (sender, mut reports) = channel(REPORTS);
     let timeout = timeout.min(LONGEST_DELIVERY);
-    let producer = Producer::start(access, &Elections::from(election), timeout, sender).map_err(Error::msg)?;
+    let producer = Producer::start(access, &Elections::from(election), timeout, sender)?;
     producer.send(election, Some(0), key, value).map_err(Error::msg)?;
     let mut trouble = None;
     loop {

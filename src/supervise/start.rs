@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Error, Result, anyhow};
+use anyhow::{Context as _, Error, Result};
 use neli_kafka::embedded::{BrokerFinder, FoundBroker};
 use neli_kafka::{Access, Client, ElectionId, IfMissing, Session, Source, clock, random_bytes};
 use neli_proto::hello::Hello;
@@ -34,7 +34,7 @@ use crate::report::log::Logger;
 use crate::supervise::job::{self, GuardedJob, StartGuard};
 use crate::supervise::orphan_thread::OrphanThread;
 use crate::supervise::terminal::ShellState;
-use crate::text::{counted, signal_name, why_not_started};
+use crate::text::{counted, limit_of_starts, signal_name};
 
 /// The objects that are created before Kafka's clients.
 pub(super) struct Prepared {
@@ -172,7 +172,10 @@ impl Prepared {
             let guard_config = job_maker.guard_config(&config, &election, Some(release));
             let _within = runtime.enter();
             let started = job_maker.start_job(guard_config, GuardHandle::start);
-            Some(started.map_err(|error| anyhow!("the guard can't be started: {}", why_not_started(&error)))?)
+            Some(started.map_err(|error| {
+                let what = format!("the guard can't be started{}", limit_of_starts(&error));
+                Error::from(error).context(what)
+            })?)
         } else {
             None
         };
@@ -247,7 +250,7 @@ pub(super) fn start_session(access: Access, config: &Config, logger: &Logger) ->
     });
     let access = Access { log_callback: Some(log_callback), ..access };
     let if_missing = if config.create_topic { IfMissing::Create } else { IfMissing::Refuse };
-    Session::start(Source::new(access, config.elections.clone(), if_missing), config.timings.lease).map_err(Error::msg)
+    Ok(Session::start(Source::new(access, config.elections.clone(), if_missing), config.timings.lease)?)
 }
 
 /// When the process started, and the descriptors that it inherited. Must be the first call in `main`, before anything is opened.

@@ -97,7 +97,7 @@ impl Driver {
         }
         let node::Settings { hello, timings, .. } = &settings.node;
         let many = many_roles(hello.clone(), elections, timings.elector(), settings.max_roles, settings.are_spread);
-        let session = Session::start(settings.source.clone(), timings.lease).map_err(Error::Refused)?;
+        let session = Session::start(settings.source.clone(), timings.lease)?;
         let driver = Self {
             standing: roles.len(),
             nodes: Nodes::new(roles, session, many),

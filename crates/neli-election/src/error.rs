@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use neli_kafka::one_line;
+use neli_kafka::{ClientError, one_line};
 use neli_proto::record::Why;
 use thiserror::Error;
 
@@ -58,6 +58,15 @@ impl Error {
     pub(crate) fn option(option: &'static str, value: impl Into<String>, expected: impl Into<String>) -> Self {
         // It may contain a part of the value.
         Self::Option { option, value: value.into(), expected: one_line(&expected.into()) }
+    }
+}
+
+impl From<ClientError> for Error {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused(line) => Self::Refused(line),
+            ClientError::Shortage(line) => Self::System(line),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::access::Access;
 use crate::error_class::{self, ErrorClass, plain};
 use crate::librdkafka::AdminError;
 use crate::rebootstrap::Rebootstrap;
+use crate::text::ClientError;
 use crate::threads::locked;
 
 /// One line about an error for display: librdkafka's own text, unless that contains a secret.
@@ -26,6 +27,12 @@ pub(super) fn explain(error: &KafkaError) -> String {
 /// Whether a client could not be made for lack of a thread: its configuration is not the reason.
 pub(super) fn is_lack_of_thread(error: &KafkaError) -> bool {
     matches!(error, KafkaError::ClientCreation(reason) if reason.starts_with("Failed to create thread: "))
+}
+
+/// Why a client could not be made.
+pub(super) fn client_error(error: &KafkaError) -> ClientError {
+    let line = explain(error);
+    if is_lack_of_thread(error) { ClientError::Shortage(line) } else { ClientError::Refused(line) }
 }
 
 /// Receives librdkafka's errors and log lines for one of our clients. It keeps the last text, because rust-rdkafka passes on only an
@@ -245,7 +252,10 @@ mod tests {
 
     #[test]
     fn a_lack_of_threads_is_distinguished_from_a_wrong_configuration() {
-        let is_lack = |reason: &str| is_lack_of_thread(&KafkaError::ClientCreation(reason.to_owned()));
+        let is_lack = |reason: &str| {
+            let error = KafkaError::ClientCreation(reason.to_owned());
+            matches!(client_error(&error), ClientError::Shortage(line) if line == reason)
+        };
         assert!(is_lack("Failed to create thread: Resource temporarily unavailable (11)"));
         assert!(!is_lack("ssl.ca.location failed: No such file or directory"));
     }

@@ -49,7 +49,7 @@ pub use producer::Producer;
 pub use reader::Reader;
 pub use reading::{IfMissing, Source};
 pub use session::{KafkaReaders, Router, Session};
-pub use text::{Words, escaped, one_line, reason, shown_duration};
+pub use text::{ClientError, Words, escaped, is_shortage, one_line, reason, shown_duration};
 pub use threads::locked;
 pub use topic::journal_to_create;
 pub use topics_reader::{TopicsEvent, TopicsReader};

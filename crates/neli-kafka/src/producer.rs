@@ -16,13 +16,13 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _, ProducerContext
 use tokio::sync::mpsc::Sender;
 
 use crate::access::Access;
-use crate::context::{KafkaContext, explain};
+use crate::context::{KafkaContext, client_error};
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
 use crate::librdkafka::{MainQueue, may_be_in_log, topic_identity};
 use crate::questions::{ANSWER, AnswerLimit, LONGEST, LOOK_AGAIN, RETRY};
-use crate::text;
+use crate::text::ClientError;
 use crate::threads::{self, locked};
 use crate::topic::{self, Presence, TopicError};
 use crate::{clock, embedded, identity};
@@ -68,11 +68,11 @@ impl Producer {
         elections: &Elections,
         timeout: Duration,
         events: Sender<KafkaEvent>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ClientError> {
         let producer = Self::without_questions(access, elections, timeout, events.clone())?;
         let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
         warm(&producer.inner, &producer.polling.stopped, broker);
-        let no_thread = |error| format!("no thread that asks for the topic's id: {}", text::reason(&error));
+        let no_thread = |error| ClientError::of_system("no thread that asks for the topic's id", &error);
         let client = Arc::clone(&producer.inner);
         let start = || identity::start(client, |of: &Deliveries| &of.context, elections, timeout, events);
         let identities = broker.is_none().then(start).transpose().map_err(no_thread)?;
@@ -85,7 +85,7 @@ impl Producer {
         elections: &Elections,
         timeout: Duration,
         events: Sender<KafkaEvent>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ClientError> {
         let context = Deliveries {
             context: KafkaContext::new(access),
             events,
@@ -95,9 +95,9 @@ impl Producer {
             timeout,
         };
         let config: ClientConfig = access.producer(timeout);
-        let producer = BaseProducer::from_config_and_context(&config, context).map_err(|error| explain(&error))?;
+        let producer = BaseProducer::from_config_and_context(&config, context).map_err(|error| client_error(&error))?;
         let inner = Arc::new(producer);
-        let no_thread = |error| format!("no thread for the journal's producer: {}", text::reason(&error));
+        let no_thread = |error| ClientError::of_system("no thread for the journal's producer", &error);
         let queue = MainQueue::of(inner.client()).map_err(no_thread)?;
         let stopped = Arc::new(AtomicBool::new(false));
         let polling = Polling { stopped: Arc::clone(&stopped), waker: queue.waker() };

@@ -25,7 +25,7 @@ use crate::group::Member;
 use crate::producer::Producer;
 use crate::questions::REPLACED_AFTER;
 use crate::reading::Source;
-use crate::text::reason;
+use crate::text::{ClientError, reason};
 use crate::threads::note_started;
 use crate::topic::partitions_changed;
 
@@ -92,7 +92,7 @@ impl Session {
     /// # Errors
     ///
     /// librdkafka's reason about a property, or about a certificate or login that it can't use; never a secret's value.
-    pub fn start(source: Source, timeout: Duration) -> Result<Self, String> {
+    pub fn start(source: Source, timeout: Duration) -> Result<Self, ClientError> {
         let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
         let producer = Producer::start(&source.access, &source.elections, timeout, event_sender.clone())?;
         let router = Router::new(source.elections.roles.clone());

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use thiserror::Error;
 
 use crate::names::is_invisible;
 
@@ -14,6 +15,31 @@ pub fn reason(error: &io::Error) -> String {
         Some(Errno::EFBIG) => "file too large (ulimit -f)".to_owned(),
         Some(code) => code.desc().to_lowercase(),
         None => error.to_string(),
+    }
+}
+
+/// Whether there is no thread, descriptor or memory to spare for now.
+pub fn is_shortage(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().map(Errno::from_raw);
+    matches!(errno, Some(Errno::EAGAIN | Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM))
+}
+
+/// Why a client of Kafka could not be made: one line for people, and never a secret's value.
+#[derive(Clone, Debug, Eq, Error, PartialEq)]
+pub enum ClientError {
+    /// librdkafka or the system refuses it.
+    #[error("{0}")]
+    Refused(String),
+    /// There is a [shortage](is_shortage).
+    #[error("{0}")]
+    Shortage(String),
+}
+
+impl ClientError {
+    /// What failed, for this reason of the system.
+    pub(crate) fn of_system(what: &str, error: &io::Error) -> Self {
+        let line = format!("{what}: {}", reason(error));
+        if is_shortage(error) { Self::Shortage(line) } else { Self::Refused(line) }
     }
 }
 

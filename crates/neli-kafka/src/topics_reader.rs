@@ -26,13 +26,13 @@ use tokio::sync::mpsc::Sender;
 use crate::access::Access;
 use crate::bootstrap_servers::{admit, ask_servers};
 use crate::clock;
-use crate::context::explain;
+use crate::context::client_error;
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::librdkafka::{TopicDescription, Variation, describe_topics};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{self, ANSWER, AnswerLimit, ByBroker, Offsets, Partition, ask_all};
 use crate::reading::{LINGER, record_for_display};
-use crate::text::reason;
+use crate::text::{ClientError, reason};
 use crate::threads::{self, locked};
 use crate::topic::{may_not_describe, may_not_read};
 
@@ -115,7 +115,7 @@ impl TopicsReader {
         named: BTreeSet<Box<str>>,
         is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
         events: Sender<TopicsEvent>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ClientError> {
         let consumer = consumer(access)?;
         let (orders, received) = mpsc::channel();
         let shared = Arc::new(Shared {
@@ -134,7 +134,7 @@ impl TopicsReader {
         let asker = TopicsAsker { shared: asks, named, known, limit, ask_at: clock::now(), servers: None, past: None };
         threads::start("neli-reader", move || polls.poll())
             .and_then(|()| threads::start("neli-asker", move || asker.run(&received)))
-            .map_err(|error| format!("no thread for the reader: {}", reason(&error)))?;
+            .map_err(|error| ClientError::of_system("no thread for the reader", &error))?;
         Ok(Self { shared })
     }
 
@@ -322,7 +322,7 @@ impl TopicsAsker {
                 Err(code) => return Err(plain(code)),
             }
         }
-        let consumer = consumer(&self.shared.access)?;
+        let consumer = consumer(&self.shared.access).map_err(|error| error.to_string())?;
         self.shared.send(TopicsEvent::PastBegins { reading, from: from.clone() });
         for (partition, offset) in &from {
             consumer.read_from(topic, *partition, *offset).map_err(|code| code.to_string())?;
@@ -489,8 +489,8 @@ impl Shared {
 }
 
 /// A consumer of any topics. It is not told of a log's end: the asker compares what was read with the ends of the logs.
-fn consumer(access: &Access) -> Result<PartitionConsumer, String> {
-    PartitionConsumer::new(&config(access), access, None).map_err(|error| explain(&error))
+fn consumer(access: &Access) -> Result<PartitionConsumer, ClientError> {
+    PartitionConsumer::new(&config(access), access, None).map_err(|error| client_error(&error))
 }
 
 fn config(access: &Access) -> ClientConfig {
