@@ -37,12 +37,13 @@ pub use neli_proto::guard::{Answer, CommandKind, Grant, Order, Step, Target};
 /// The path of this program. It works even if the program's file has been replaced since.
 pub(crate) const PROGRAM: &str = "/proc/self/exe";
 
-/// The guard's process, from its start to its end. `config` is the number of the file with its configuration.
+/// The guard's process, from its start to its end, whose status is an errno. `config` is the number of the file with its configuration.
 pub fn main(config: RawFd) -> ExitCode {
     // Writing to a stderr that is not read would block, and delay the kill at the deadline.
     panic::set_hook(Box::new(|_| {}));
     match GuardLoop::new(config).and_then(GuardLoop::run) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
+        // Nothing else tells the supervisor why there is no guard.
+        Err(error) => error.raw_os_error().and_then(|errno| u8::try_from(errno).ok()).unwrap_or(u8::MAX).into(),
     }
 }

@@ -222,6 +222,7 @@ fn own_environment() -> impl Iterator<Item = (OsString, OsString)> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
     use nix::libc::SIGKILL;
@@ -259,6 +260,16 @@ mod tests {
             received,
             [Answer::Started { pid: 7 }, Answer::StartedUnseen { pid: 7 }, Answer::Started { pid: 7 }]
         );
+    }
+
+    /// Its status is then all that tells why.
+    #[test]
+    fn a_guard_that_can_not_execute_ends_with_the_errno() {
+        for (program, errno) in [("/no/program", Errno::ENOENT), ("/", Errno::EACCES)] {
+            let guard = GuardHandle::begin(Path::new(program), &GuardConfig::default()).unwrap();
+            let status = system::wait_for(guard.pid(), 0).unwrap().map(ExitStatus::from_raw);
+            assert_eq!(status.unwrap().code(), Some(errno as i32), "{program}");
+        }
     }
 
     /// Without pidfds only the guard's pid is known, and after waiting for the guard it may belong to another process.

@@ -14,6 +14,7 @@ use neli_proto::note::{Loss, Note, Refusal};
 use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::{Time, millis, millis_rounded_up};
+use nix::errno::Errno;
 use nix::libc::{SIGKILL, SIGTSTP, SIGTTIN, SIGTTOU};
 use serde_json::json;
 
@@ -408,10 +409,18 @@ fn guard_lost(guard: i32, is_killed: bool, end: Option<ExitStatus>) -> Event {
         (None, _) => (String::new(), FOR_LACK_OF_MEMORY),
         (_, Some(SIGKILL)) => (" (SIGKILL)".to_owned(), FOR_LACK_OF_MEMORY),
         (_, Some(signal)) => (format!(" ({})", signal_name(signal)), ""),
-        (Some(end), None) => (format!(" (exit status {})", end.code().unwrap_or_default()), ""),
+        (Some(end), None) => (format!(" ({})", why_guard_ended(end.code().unwrap_or_default())), ""),
     };
     let sentence = format!("the guard (pid {guard}) died{how}: no job runs without one, and another is started{hint}");
     Event::new(Level::Error, "guard_lost", sentence).with(json!({ "pid": guard }))
+}
+
+/// A guard that can't be executed or set up ends with the errno.
+fn why_guard_ended(status: i32) -> String {
+    match Errno::from_raw(status) {
+        Errno::UnknownErrno => format!("exit status {status}"),
+        errno => why_not_started(&errno.into()),
+    }
 }
 
 // ---- the job ----------------------------------------------------------------------------------------------------------

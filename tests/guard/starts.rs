@@ -3,19 +3,22 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use harness::process::may_schedule_in_real_time;
 use harness::program;
 use neli_proto::job::JobStatus;
-use neli_run::guard::{Answer, Grant, Order, Step, Target};
+use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order, Step, Target};
 use neli_run::process::signals::SignalSet;
+use nix::errno::Errno;
 use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR1};
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgid};
 
-use crate::fixture::{ENDED, GuardFixture, descriptors, far_deadline, grant, inheritable, script, spawn, status};
+use crate::fixture::{ENDED, GuardFixture, PROGRAM, descriptors, far_deadline, grant, inheritable, script, spawn, status};
 
 fn command(arguments: &[&str]) -> Vec<OsString> {
     arguments.iter().map(OsString::from).collect()
@@ -336,4 +339,12 @@ fn a_message_that_does_not_parse_is_ignored() {
     assert_eq!(fixture.receive(), Answer::Killed);
     assert_eq!(fixture.receive(), killed_by(9));
     assert_eq!(fixture.receive(), Answer::Gone);
+}
+
+/// The supervisor learns why only by its status.
+#[test]
+fn a_guard_that_can_not_be_set_up_ends_with_the_errno() {
+    let guard_config = GuardConfig { release_queue: RawFd::MAX, ..GuardConfig::default() };
+    let guard = GuardHandle::start(Path::new(PROGRAM), &guard_config).unwrap();
+    assert_eq!(waitpid(guard.pid(), None), Ok(WaitStatus::Exited(guard.pid(), Errno::EBADF as i32)));
 }

@@ -4,6 +4,7 @@ use neli_proto::candidate::{Durations, Waiting};
 use neli_proto::hooks::Hook;
 use neli_proto::mapping::Mapping;
 use neli_proto::time::Span;
+use nix::libc;
 
 use super::*;
 
@@ -157,7 +158,9 @@ fn the_end_of_the_guard_is_named_and_who_may_have_killed_it() {
         (false, Some(9), " (SIGKILL)", in_memory),
         (true, Some(9), " (neli-run killed it)", ""),
         (false, Some(11), " (SIGSEGV)", ""),
-        (false, Some(3 << 8), " (exit status 3)", ""),
+        (false, Some(libc::EMFILE << 8), " (too many open files)", ""),
+        (false, Some(libc::EAGAIN << 8), " (try again (ulimit -u, pids.max))", ""),
+        (false, Some(255 << 8), " (exit status 255)", ""),
     ] {
         let moment = Moment { guard_end: end.map(ExitStatus::from_raw), ..moment(ms(60_000), &timings) };
         assert_eq!(
