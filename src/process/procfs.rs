@@ -108,6 +108,15 @@ pub(crate) fn has_ended(child: Pid) -> bool {
     Procfs::mounted().process(child).is_some_and(|process| !process.lives)
 }
 
+/// Whether this child, which was not waited for, is ending or has ended, for whatever reason; also if that can't be read.
+pub(crate) fn is_ending(child: Pid) -> bool {
+    /// `PF_EXITING` in the ninth field of `proc_pid_stat(5)`.
+    const EXITING: u64 = 4;
+    let stat = watched(|| fs::read(format!("/proc/{child}/stat"))).unwrap_or_default();
+    let flags = fields(&stat).and_then(|mut fields| fields.nth(6)?.parse().ok());
+    flags.is_none_or(|flags: u64| flags & EXITING != 0)
+}
+
 /// The status of this child, if it has ended and was not waited for; `None` also if the kernel hides it.
 pub(crate) fn status_of_ended(child: Pid) -> Option<ExitStatus> {
     let stat = || watched(|| fs::read(format!("/proc/{child}/stat"))).ok();
@@ -359,7 +368,9 @@ fn fields(stat: &[u8]) -> Option<std::str::SplitAsciiWhitespace<'_>> {
 pub(crate) mod tests {
     use std::os::fd::{AsRawFd, IntoRawFd};
     use std::os::unix::fs::symlink;
+    use std::process::{Command, Stdio};
 
+    use harness::wait;
     use nix::unistd;
 
     use super::*;
@@ -399,6 +410,18 @@ pub(crate) mod tests {
         let _ = directory.into_raw_fd();
         let procfs = Procfs::mounted();
         assert_eq!((procfs.pids(), procfs.has_seen_all()), (vec![], false));
+    }
+
+    #[test]
+    fn a_child_that_is_ending_is_known_from_one_that_is_not() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let pid = Pid::from_raw(child.id().cast_signed());
+        assert!(!is_ending(pid));
+        drop(child.stdin.take());
+        wait::until_true("its end", || has_ended(pid));
+        assert!(is_ending(pid));
+        child.wait().unwrap();
+        assert!(is_ending(pid));
     }
 
     #[test]

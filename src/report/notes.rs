@@ -37,6 +37,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) guard: i32,
     /// How the guard ended, if it is dead and was waited for.
     pub(crate) guard_end: Option<ExitStatus>,
+    /// Whether this process has killed it because it had closed its socket.
+    pub(crate) was_guard_killed: bool,
     pub(crate) now: Time,
     /// The same time by the wall clock, in milliseconds since 1970.
     pub(crate) wall_ms: u64,
@@ -115,7 +117,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             "the guard (pid {guard}) does not answer: it is killed, and the job with it; the term of a job that ran is released \
              when the guard has ended; see what holds it (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group)"
         )),
-        Note::GuardLost { is_killed } => guard_lost(guard, *is_killed, moment.guard_end),
+        Note::GuardLost { is_killed } => guard_lost(moment, *is_killed),
         Note::GuardStuck { pids, are_all } => Event::error(stuck_guard(guard, pids, *are_all)),
         Note::HealthFailed { term, failure, most } if failure.count >= *most => unhealthy(*term, failure),
         Note::HealthFailed { failure: Failure { count, end, last_line }, most, .. } => Event::warning(format!(
@@ -402,10 +404,14 @@ fn released(term: Offset, why: Why, delivered: bool) -> Event {
         .with(json!({ "term": term, "why": why.as_str(), "delivered": delivered }))
 }
 
-fn guard_lost(guard: i32, is_killed: bool, end: Option<ExitStatus>) -> Event {
+fn guard_lost(moment: Moment<'_>, is_killed: bool) -> Event {
+    let Moment { guard, guard_end: end, was_guard_killed, .. } = moment;
     let signal = end.and_then(|end| end.signal());
     let (how, hint) = match (end, signal) {
         _ if is_killed => (" (neli-run killed it)".to_owned(), ""),
+        (None, _) | (_, Some(SIGKILL)) if was_guard_killed => {
+            (" (it had closed its socket, and neli-run killed it)".to_owned(), "")
+        }
         (None, _) => (String::new(), FOR_LACK_OF_MEMORY),
         (_, Some(SIGKILL)) => (" (SIGKILL)".to_owned(), FOR_LACK_OF_MEMORY),
         (_, Some(signal)) => (format!(" ({})", signal_name(signal)), ""),

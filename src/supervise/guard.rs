@@ -11,6 +11,7 @@ use nix::unistd::Pid;
 use crate::exit::is_shortage;
 use crate::guard::{Answer, CommandKind, GuardHandle, Order};
 use crate::process::held::HeldProcess;
+use crate::process::procfs;
 use crate::release::ReleaseConfig;
 use crate::report::events;
 use crate::supervise::commands::health_ended;
@@ -59,6 +60,7 @@ impl MainLoop {
                 // The end of file is a reason to kill, but never to release: only the guard's death is.
                 Ok(None) => {
                     job.is_silent = true;
+                    job.is_killed_alive |= !job.guard.is_dead() && !procfs::is_ending(job.guard.pid());
                     return self.kill_guard(role);
                 }
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}

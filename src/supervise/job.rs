@@ -47,6 +47,8 @@ pub(super) struct GuardedJob {
     pub(super) ready: Ready,
     /// Whether the guard's socket is closed. Then SIGCHLD will report the guard's end.
     pub(super) is_silent: bool,
+    /// Whether the guard was killed by this process because its socket was closed, and did not end by itself.
+    pub(super) is_killed_alive: bool,
     /// Whether the guard has died, and the node does not know it yet.
     pub(super) is_death_unreported: bool,
     /// The job's main process, according to the descriptor in the guard's answer.
@@ -83,6 +85,7 @@ impl GuardedJob {
             guard,
             ready,
             is_silent: false,
+            is_killed_alive: false,
             is_death_unreported: false,
             main: None,
             orphans: None,
@@ -131,7 +134,7 @@ impl GuardedJob {
         self.watch = None;
         let guard = GuardHandle::begin(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard) = (Ready::with(&guard, OF_SOCKET)?, guard);
-        (self.is_silent, self.is_death_unreported) = (false, false);
+        (self.is_silent, self.is_killed_alive, self.is_death_unreported) = (false, false, false);
         self.watch_guard();
         Ok(())
     }

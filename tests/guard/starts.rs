@@ -18,7 +18,9 @@ use nix::libc::{EACCES, ENOENT, EPERM, SIGHUP, SIGPIPE, SIGSTOP, SIGTERM, SIGUSR
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, getpgid};
 
-use crate::fixture::{ENDED, GuardFixture, PROGRAM, descriptors, far_deadline, grant, inheritable, script, spawn, status};
+use crate::fixture::{
+    ENDED, GuardFixture, PROGRAM, descriptors, far_deadline, grant, inheritable, script, spawn, status,
+};
 
 fn command(arguments: &[&str]) -> Vec<OsString> {
     arguments.iter().map(OsString::from).collect()

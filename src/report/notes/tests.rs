@@ -39,6 +39,7 @@ fn moment(left: Duration, timings: &Timings) -> Moment<'_> {
         timings,
         guard: 7,
         guard_end: None,
+        was_guard_killed: false,
         now: Time::ZERO,
         wall_ms: MOMENT_MS,
         lease_end: Some(Time::ZERO + left),
@@ -168,6 +169,12 @@ fn the_end_of_the_guard_is_named_and_who_may_have_killed_it() {
             format!("the guard (pid 7) died{how}: no job runs without one, and another is started{hint}")
         );
     }
+    let killed = ExitStatus::from_raw(9);
+    let moment = Moment { guard_end: Some(killed), was_guard_killed: true, ..moment(ms(60_000), &timings) };
+    assert_eq!(
+        event(&Note::GuardLost { is_killed: false }, moment).sentence(),
+        "the guard (pid 7) died (it had closed its socket, and neli-run killed it): no job runs without one, and another is started"
+    );
 }
 
 /// The object of a line, without what is the same in each.
