@@ -36,7 +36,9 @@ pub(super) fn start(tree: &Tree) -> io::Result<Alarm> {
         known.for_each_child(|_| ());
         known
     };
-    spawn_above(Scheduling::current()?, STACK, prepare, move |known| kill_when(&due, &known, cgroup.as_deref()))?;
+    // A sandbox may hide it.
+    let scheduling = Scheduling::current().unwrap_or(Scheduling::ordinary());
+    spawn_above(scheduling, STACK, prepare, move |known| kill_when(&due, &known, cgroup.as_deref()))?;
     Ok(alarm)
 }
 

@@ -59,8 +59,8 @@ pub(super) struct GuardLoop {
     /// The earlier values of attributes that this process or its parent has changed for itself; job and release get them back.
     pub(super) attributes_of_job: EarlierAttributes,
     pub(super) tree: Tree,
-    /// When the second thread kills; `None` if it could not be started.
-    pub(super) second_alarm: Option<Alarm>,
+    /// When the second thread kills.
+    pub(super) second_alarm: Alarm,
     /// The number of the lease descriptor, reserved in the job.
     pub(super) slot: OwnedFd,
     /// `None` once the supervisor's end is closed.
@@ -149,7 +149,7 @@ impl GuardLoop {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),
             guard_config,
             image,
-            second_alarm: deadline_thread::start(&tree).ok(),
+            second_alarm: deadline_thread::start(&tree)?,
             tree,
             attributes_of_job,
             slot,

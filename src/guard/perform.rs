@@ -94,7 +94,7 @@ impl GuardLoop {
     /// The next action. First the second thread is told when to kill, because to perform the action may stall.
     fn next_action(&mut self) -> Option<Action> {
         let at = self.guard.second_thread_kills_at(clock::now());
-        self.second_alarm.iter_mut().for_each(|alarm| kill_from(alarm, at));
+        kill_from(&mut self.second_alarm, at);
         self.guard.poll_action()
     }
 

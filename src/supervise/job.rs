@@ -59,7 +59,7 @@ pub(super) struct GuardedJob {
     lived_at: Option<Time>,
     /// The job's control group, if one could be created.
     pub(super) cgroup: Option<Arc<Cgroup>>,
-    orphan_thread: Option<Arc<OrphanThread>>,
+    orphan_thread: Arc<OrphanThread>,
     /// Until nothing is left of a dead guard's job.
     watch: Option<Watch>,
 }
@@ -73,7 +73,7 @@ impl GuardedJob {
     pub(super) fn with_guard(
         mut config: GuardConfig,
         cgroups: &mut Option<(PathBuf, Time)>,
-        orphan_thread: Option<Arc<OrphanThread>>,
+        orphan_thread: Arc<OrphanThread>,
         start: StartGuard,
     ) -> io::Result<Self> {
         let cgroup = Cgroup::make(cgroups).ok().map(Arc::new);
@@ -110,8 +110,7 @@ impl GuardedJob {
     }
 
     fn watch_guard(&mut self) {
-        let thread = self.orphan_thread.as_ref();
-        self.watch = thread.and_then(|thread| thread.watch(self.guard.pid(), self.config.mark, self.cgroup.clone()));
+        self.watch = self.orphan_thread.watch(self.guard.pid(), self.config.mark, self.cgroup.clone());
     }
 
     /// Whether the guard has nothing to guard, to release or to perform, and has left no process behind.

@@ -66,8 +66,7 @@ pub(super) struct JobMaker {
     pub(super) scheduling: Option<Scheduling>,
     /// What is known of the group below which those of the jobs are made.
     cgroups: Option<(PathBuf, Time)>,
-    /// Without it the main loop alone kills what a dead guard leaves.
-    orphan_thread: Option<Arc<OrphanThread>>,
+    orphan_thread: Arc<OrphanThread>,
     /// The queue of releases that its guards deliver if this process dies.
     release_queue: ReleaseQueue,
 }
@@ -106,7 +105,7 @@ impl JobMaker {
 
     /// Starts a guard for a role's job.
     pub(super) fn start_job(&mut self, guard_config: GuardConfig, start: StartGuard) -> io::Result<GuardedJob> {
-        GuardedJob::with_guard(guard_config, &mut self.cgroups, self.orphan_thread.clone(), start)
+        GuardedJob::with_guard(guard_config, &mut self.cgroups, Arc::clone(&self.orphan_thread), start)
     }
 }
 
@@ -163,7 +162,7 @@ impl Prepared {
             open_files,
             scheduling,
             cgroups: None,
-            orphan_thread: OrphanThread::start().ok(),
+            orphan_thread: OrphanThread::start().context("no thread to kill what a dead guard leaves")?,
             release_queue,
         };
         let job = if config.roles.is_none() {

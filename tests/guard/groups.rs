@@ -10,11 +10,13 @@ use harness::wait::{self, PATIENCE};
 use harness::{not_tested, program};
 use neli_kafka::clock;
 use neli_proto::job::JobStatus;
-use neli_run::guard::{Answer, Order};
+use neli_run::guard::{Answer, GuardHandle, Order};
 use neli_run::process::cgroup::Cgroup;
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::libc::{SIGKILL, SIGTERM};
 use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Gid, Pid, Uid, chown};
 
 use crate::fixture::{
@@ -296,4 +298,22 @@ fn with_it_a_process_that_got_root_is_killed() {
     receive_killed(&unprivileged.fixture);
     assert!(!Path::new(&format!("/proc/{escaped}")).exists());
     drop(unprivileged);
+}
+
+/// Its second thread kills the job where the first one stalls, so it does not do without: another guard is started when there is room.
+#[test]
+fn a_guard_that_can_not_have_its_second_thread_ends_at_its_start() {
+    if !is_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+    let program = directory.path().join("guard");
+    let drop_root = format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups prlimit --nproc=1");
+    program::write(&program, &format!("#!/bin/sh\nexec {drop_root} {PROGRAM} \"$@\"\n"));
+    let guard = GuardHandle::start(&program, &guard_config(script("exit 0"), directory.path())).unwrap();
+    let pid = guard.pid();
+    // One with all that it needs would end without an error.
+    drop(guard);
+    assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, Errno::EAGAIN as i32)));
 }

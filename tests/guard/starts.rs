@@ -348,5 +348,7 @@ fn a_message_that_does_not_parse_is_ignored() {
 fn a_guard_that_can_not_be_set_up_ends_with_the_errno() {
     let guard_config = GuardConfig { release_queue: RawFd::MAX, ..GuardConfig::default() };
     let guard = GuardHandle::start(Path::new(PROGRAM), &guard_config).unwrap();
-    assert_eq!(waitpid(guard.pid(), None), Ok(WaitStatus::Exited(guard.pid(), Errno::EBADF as i32)));
+    let pid = guard.pid();
+    drop(guard);
+    assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, Errno::EBADF as i32)));
 }
