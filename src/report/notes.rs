@@ -423,10 +423,8 @@ fn guard_lost(moment: Moment<'_>, is_killed: bool) -> Event {
 
 /// A guard that can't be executed or set up ends with the errno.
 fn why_guard_ended(status: i32) -> String {
-    match Errno::from_raw(status) {
-        Errno::UnknownErrno => format!("exit status {status}"),
-        errno => why_not_started(&errno.into()),
-    }
+    let errno = Errno::from_raw(status);
+    if errno == Errno::UnknownErrno { format!("exit status {status}") } else { why_not_started(&errno.into()) }
 }
 
 // ---- the job ----------------------------------------------------------------------------------------------------------
