@@ -4,7 +4,7 @@
 
 use std::fs::File;
 use std::io;
-use std::mem;
+use std::mem::{self, ManuallyDrop};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -111,7 +111,8 @@ impl GuardLoop {
             let descriptor = system::adopt(number)?;
             if number == lease_number { descriptor.try_clone() } else { Ok(descriptor) }
         };
-        let channel = Channel::over(adopt(guard_config.socket)?);
+        // If anything fails, it is open until this process ends: its end is a reason to kill, by which the reason in the status would be lost.
+        let channel = ManuallyDrop::new(Channel::over(adopt(guard_config.socket)?));
         let supervisor_pidfd = guard_config.supervisor_pidfd.map(adopt).transpose()?;
         let cgroup = guard_config.cgroup.map(adopt).transpose()?;
         let release_queue = ReleaseQueue::from(adopt(guard_config.release_queue)?);
@@ -153,7 +154,6 @@ impl GuardLoop {
             tree,
             attributes_of_job,
             slot,
-            channel: Some(channel),
             supervisor: Some(supervisor),
             supervisor_pidfd,
             children: SignalFd::with_flags(
@@ -177,6 +177,8 @@ impl GuardLoop {
             release_queue,
             ending: None,
             _broker_lock: broker_lock,
+            // After all that may fail.
+            channel: Some(ManuallyDrop::into_inner(channel)),
         };
         guard_loop.prepare_run_cgroup();
         // A guard whose pages must be read from a disk would be late. Locking may not be allowed.

@@ -312,8 +312,9 @@ fn a_guard_that_can_not_have_its_second_thread_ends_at_its_start() {
     let drop_root = format!("setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups prlimit --nproc=1");
     program::write(&program, &format!("#!/bin/sh\nexec {drop_root} {PROGRAM} \"$@\"\n"));
     let guard = GuardHandle::start(&program, &guard_config(script("exit 0"), directory.path())).unwrap();
-    let pid = guard.pid();
-    // One with all that it needs would end without an error.
-    drop(guard);
-    assert_eq!(waitpid(pid, None), Ok(WaitStatus::Exited(pid, Errno::EAGAIN as i32)));
+    await_readable(guard.as_fd(), "its end");
+    assert!(guard.receive().unwrap().is_none());
+    // As the supervisor does, which must learn why nevertheless.
+    let _ = guard.signal(SIGKILL);
+    assert_eq!(waitpid(guard.pid(), None), Ok(WaitStatus::Exited(guard.pid(), Errno::EAGAIN as i32)));
 }
