@@ -163,11 +163,13 @@ fn find_other(access: &Access, topic: Option<&str>, consumer: &Weak<BaseConsumer
         }
         thread::park_timeout(RETRY);
     };
-    if access.admit(consumer.client()).is_err() {
-        return;
-    }
+    let id = cluster_id(consumer.client());
     let (unknown, id) = {
         let mut cluster = locked(&access.cluster);
+        // An embedded broker among them is no reason not to look: that there are two clusters is told first.
+        if cluster.admit(id).is_err() {
+            return;
+        }
         (cluster.asked, cluster.slow) = (Some(clock::now()), 0);
         let mut unknown = cluster.unknown(&access.bootstrap);
         let is_named = |server: &mut String| brokers.contains(&without_protocol(server).to_lowercase());
