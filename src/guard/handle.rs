@@ -60,8 +60,7 @@ impl GuardHandle {
         }
     }
 
-    /// Starts a guard without waiting for its exec, which takes long on a busy machine or a stalled file system. A guard that can't execute dies
-    /// soon; its status is the errno.
+    /// Starts a guard without waiting for its exec, which takes long on a busy machine. A guard that can't execute dies soon.
     ///
     /// # Errors
     ///

@@ -15,6 +15,7 @@ use crate::process::procfs;
 use crate::release::ReleaseConfig;
 use crate::report::events;
 use crate::supervise::commands::health_ended;
+use crate::supervise::job::StartGuard;
 use crate::supervise::{MainLoop, start};
 use crate::text::why_not_started;
 
@@ -171,7 +172,10 @@ impl MainLoop {
             }
             return;
         };
-        if let Err(error) = self.reserve.lent(|| job.start_guard()) {
+        // Several guards may have died together. Waiting for the exec of each would delay the other roles' heartbeats.
+        let is_one_of_many = self.config.elections.are_many();
+        let start: StartGuard = if is_one_of_many { GuardHandle::begin } else { GuardHandle::start };
+        if let Err(error) = self.reserve.lent(|| job.start_guard(start)) {
             self.guard_refused(role, "the guard can't be started again", &error);
         }
     }

@@ -125,13 +125,12 @@ impl GuardedJob {
         let _ = self.guard.send_with(order, output);
     }
 
-    /// Starts another guard in place of this one, which ends when its socket is closed. Its exec may take as long as a file system does, for which
-    /// signals, heartbeats and the release of the dead guard's term don't wait.
-    pub(super) fn start_guard(&mut self) -> io::Result<()> {
+    /// Starts another guard in place of this one, which ends when its socket is closed.
+    pub(super) fn start_guard(&mut self, start: StartGuard) -> io::Result<()> {
         // No process of the previous run is left.
         self.cgroup.iter().for_each(|cgroup| cgroup.cancel_kill());
         self.watch = None;
-        let guard = GuardHandle::begin(Path::new(PROGRAM), &self.config)?;
+        let guard = start(Path::new(PROGRAM), &self.config)?;
         (self.ready, self.guard) = (Ready::with(&guard, OF_SOCKET)?, guard);
         (self.is_silent, self.is_killed_alive, self.is_death_unreported) = (false, false, false);
         self.watch_guard();

@@ -369,25 +369,6 @@ fn no_term_is_released_before_its_frozen_guard_is_dead() {
     }
 }
 
-/// The next guard's program can't be read for now. The main loop does not wait for that.
-#[test]
-fn a_signal_is_heard_while_a_guard_does_not_execute() {
-    let election = election(Elector::Log);
-    let mut leader = election.candidate().start();
-    leader.await_lead();
-    let mut standby = election.candidate().start();
-    standby.await_event("standby");
-    let guard = standby.guard();
-    let hold = standby.process().hold_next_child(|| guard.signal(Signal::SIGKILL));
-    standby.await_event("guard_lost");
-    standby.signal(Signal::SIGTERM);
-    standby.await_event("exiting");
-    // The child has the standby's stderr.
-    drop(hold);
-    assert_eq!(standby.status(), 143);
-    election.close([leader]);
-}
-
 /// A guard that hangs before its first answer: the claim is effective, but no job runs in that term.
 #[test]
 fn no_job_runs_under_a_guard_that_hangs_before_its_first_answer() {

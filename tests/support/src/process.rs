@@ -11,7 +11,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::ptrace;
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::{Pid, Uid};
 
 use crate::wait;
@@ -268,20 +268,6 @@ impl Process {
             Err(_) if !self.lives() => None,
             Err(error) => panic!("a descendant may be traced: {error}"),
         }
-    }
-
-    /// Lets `cause` make it fork, and stops the child by ptrace before its first instruction, as if its program's file could not be read.
-    #[must_use]
-    pub fn hold_next_child(self, cause: impl FnOnce()) -> Hold {
-        let pid = Pid::from_raw(self.pid);
-        ptrace::seize(pid, ptrace::Options::PTRACE_O_TRACEFORK).expect("a descendant may be traced");
-        cause();
-        let flags = Some(WaitPidFlag::__WALL | WaitPidFlag::WNOHANG);
-        wait::until_true("a fork", || matches!(waitpid(pid, flags), Ok(WaitStatus::PtraceEvent(..))));
-        let child = Pid::from_raw(ptrace::getevent(pid).expect("it has forked").try_into().expect("a pid"));
-        wait::until_true("a child that is held", || Stat::read(child.as_raw()).is_some_and(|stat| stat.state == 't'));
-        ptrace::detach(pid, None).expect("it is stopped");
-        Hold(child)
     }
 
     /// Freezes it: it gets no processor time, and can't even die. `None` if that is not possible here.
