@@ -13,6 +13,9 @@ use crate::time::Time;
 /// How long a candidate that did not take a role or could not run it gets no other role. Doubled for each time in a row.
 const SHORTEST_BAR: Duration = Duration::from_secs(60);
 
+/// Who was excluded because of its jobs must run them for so long at least before a failure counts as the first again.
+const SHORTEST_ROW: Duration = Duration::from_secs(10 * 60);
+
 /// The longest such exclusion.
 const LONGEST_BAR: Duration = Duration::from_secs(60 * 60);
 
@@ -171,12 +174,12 @@ impl Member {
         self.not_taken += 1;
     }
 
-    /// Notes that it could not run a role. The row ends when it has run its roles for as long as it was excluded for last: it takes a role that
-    /// it can't run as well.
+    /// Notes that it could not run a role. The row ends when it has run its roles for as long as it was excluded for last, ten minutes at least: it
+    /// takes a role that it can't run as well, and a job may take minutes to be found unhealthy.
     fn ran_badly(&mut self, now: Time) {
         let bar = self.bar(now);
         self.unfit += 1;
-        self.unfit_until = now + bar * 2;
+        self.unfit_until = now + bar + bar.max(SHORTEST_ROW);
     }
 
     /// Excludes it, twice as long as for the last failure in this row, and returns for how long.
