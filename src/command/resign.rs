@@ -136,7 +136,8 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
         let why = why_none_leads(look, to, &standbys, &without_room, is_answered);
         if let Some(why) = why {
             let outcome = if to.is_some() { CAN_NOT_LEAD } else { NOBODY_STANDS_BY };
-            let sentence = format!("{0} leads, and {why}; --force asks {0} to stand down anyway", from.shown());
+            let leads = leads(seen, at, &from);
+            let sentence = format!("{leads}, and {why}; --force asks {} to stand down anyway", from.shown());
             return Ok(not_resigned(seen.election, outcome, Some(&from), sentence));
         }
     }
@@ -193,6 +194,11 @@ fn silence(seen: Seen<'_>, at: ReadAt) -> Option<String> {
     current.silent_for().map(|_| sentence(current))
 }
 
+/// That `from` leads, or that it is silent.
+fn leads(seen: Seen<'_>, at: ReadAt, from: &Leader) -> String {
+    silence(seen, at).unwrap_or_else(|| format!("{} leads", from.shown()))
+}
+
 /// Whether this is the standby that `--to` names; without it each is.
 fn is_meant(standby: &Standby<'_>, to: Option<&str>) -> bool {
     to.is_none_or(|to| standby.candidate.shown() == to)
@@ -226,7 +232,7 @@ fn not_named((seen, at): (Seen<'_>, ReadAt), from: &Leader, to: &str, meant: usi
         leaves => leaves.map(|(what, request)| format!("{what} {}", asked_by(request))),
     };
     if let Some(why) = why_not {
-        let sentence = format!("{} leads, and {why}", from.shown());
+        let sentence = format!("{}, and {why}", leads(seen, at, from));
         return not_resigned(seen.election, CAN_NOT_LEAD, Some(from), sentence);
     }
     let several = (meant > 0).then_some(why);

@@ -379,6 +379,11 @@ fn that_a_leader_is_silent_is_said_with_the_answer() {
     assert_eq!((object["outcome"].as_str(), status), (Some("unknown"), 4), "{object}");
     let silent = "web has been silent for ";
     assert!(object["why"].as_str().is_some_and(|why| why.starts_with(silent)), "{object}");
+    for words in [&["--to", "nobody"][..], &[]] {
+        let (object, status) = resign(&election, words);
+        assert!(object["why"].as_str().is_some_and(|why| why.starts_with(silent)), "{object}");
+        assert!(status > 0, "{object}");
+    }
     let (object, status) = resign(&election, &["--force", "--timeout", "1s"]);
     assert_eq!((object["outcome"].as_str(), status), (Some("timed-out"), 1), "{object}");
     let begin = format!("web has been asked, and has not stood down within 1s; {silent}");
