@@ -184,6 +184,8 @@ impl Observer {
         {
             // The claim may be read late.
             let silent = leader.last_record.written_before(received).filter(|_| self.is_brokers_time).unwrap_or(silent);
+            // The partition may have moved to a broker whose clock is behind.
+            let silent = silent.max(silence(leader.lease));
             changes.insert(0, Change::FellSilent(Silence::of(leader, silent, received.at_ms(at))));
         }
         if let Some(leader) = led_before.as_ref().filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
