@@ -421,10 +421,14 @@ fn guard_lost(moment: Moment<'_>, is_killed: bool) -> Event {
     Event::new(Level::Error, "guard_lost", sentence).with(json!({ "pid": guard }))
 }
 
-/// A guard that can't be executed or set up ends with the errno.
+/// A guard that can't be executed or set up ends with the errno. 127 is the dynamic loader's, which has said why on stderr.
 fn why_guard_ended(status: i32) -> String {
     let errno = Errno::from_raw(status);
-    if errno == Errno::UnknownErrno { format!("exit status {status}") } else { why_not_started(&errno.into()) }
+    if matches!(errno, Errno::UnknownErrno | Errno::EKEYEXPIRED) {
+        format!("exit status {status}")
+    } else {
+        why_not_started(&errno.into())
+    }
 }
 
 // ---- the job ----------------------------------------------------------------------------------------------------------

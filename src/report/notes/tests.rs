@@ -161,6 +161,7 @@ fn the_end_of_the_guard_is_named_and_who_may_have_killed_it() {
         (false, Some(11), " (SIGSEGV)", ""),
         (false, Some(libc::EMFILE << 8), " (too many open files)", ""),
         (false, Some(libc::EAGAIN << 8), " (try again (ulimit -u, pids.max))", ""),
+        (false, Some(127 << 8), " (exit status 127)", ""),
         (false, Some(255 << 8), " (exit status 255)", ""),
     ] {
         let moment = Moment { guard_end: end.map(ExitStatus::from_raw), ..moment(ms(60_000), &timings) };
