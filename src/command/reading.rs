@@ -410,7 +410,7 @@ impl Following {
             let why = topics.outage().map(|(_, why)| why);
             return Err(with_status(ExitStatus::UNKNOWN, no_answer(&self.access.bootstrap, limit.timeout, why)));
         }
-        topics.note_latest(read_at());
+        topics.note_latest();
         if let Some(doubt) = observation::doubt(observers(topics, group), self.access.embedded.is_some()) {
             let until = limit.due().min(clock::now() + doubt);
             while observers(topics, group).any(|observer| observer.doubts_timestamps(read_at()).is_some()) {
@@ -419,7 +419,7 @@ impl Following {
                     break;
                 }
                 self.handle_all(topics, events)?;
-                topics.note_latest(read_at());
+                topics.note_latest();
             }
         }
         let within = spoken(limit.timeout);
@@ -451,10 +451,13 @@ impl Following {
     }
 }
 
-/// Of this group's elections, or of all.
+/// Of this group's elections, or of all. The brokers' timestamps show the time in all topics, so those of other groups' elections matter too.
 pub(super) fn observers<'a>(topics: &'a Topics, group: Option<&str>) -> impl Iterator<Item = &'a Observer> {
     let elections = topics.topics().flat_map(|(_, read)| read.topic().elections());
-    elections.filter(move |found| group.is_none_or(|group| *found.place().group == *group)).map(Election::observer)
+    let matters = move |found: &&Election| {
+        group.is_none_or(|group| *found.place().group == *group) || found.observer().is_brokers_time()
+    };
+    elections.filter(matters).map(Election::observer)
 }
 
 /// Passes on an event that is no record.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
-use super::{CLOCKS_DIFFER, Change, Election, Place, Topic};
+use super::{Change, Election, Place, Topic};
 use crate::journal::Verdict;
 use crate::kafka::{LogRange, LogsAnswer, TopicsAction};
 use crate::leadership::{Leadership, ReadAt, Unknown};
@@ -106,7 +106,7 @@ impl Topics {
                 self.stop(name);
             }
         }
-        self.note_latest(at);
+        self.note_latest();
         if self.past.as_mut().is_some_and(Past::stands_still) {
             self.past = None;
         }
@@ -192,11 +192,9 @@ impl Topics {
         self.by_name.insert(name, read);
     }
 
-    /// Tells all elections the latest timestamp of all topics: before the first record that is read live, it shows what time it is. One that lies in the
-    /// future by this machine's clock does not: the clock of that topic's broker may be ahead of the others.
-    pub fn note_latest(&mut self, at: ReadAt) {
-        let is_past = |latest_ms: &u64| *latest_ms <= at.wall_ms + millis(CLOCKS_DIFFER);
-        let latest_ms = self.by_name.values().filter_map(|read| read.topic.latest_ms()).filter(is_past).max();
+    /// Tells all elections the latest timestamp of all topics: before the first record that is read live, it shows what time it is.
+    pub fn note_latest(&mut self) {
+        let latest_ms = self.by_name.values().filter_map(|read| read.topic.latest_ms()).max();
         if let Some(latest_ms) = latest_ms {
             self.by_name.values_mut().for_each(|read| read.topic.stamped(latest_ms));
         }

@@ -116,24 +116,6 @@ impl World {
     }
 }
 
-/// The brokers that lead two topics need not have the same time. The leader of `b` would seem silent.
-#[test]
-fn a_broker_whose_clock_is_ahead_shows_no_silence_in_another_topic() {
-    let mut world = World::new();
-    world.answer(&[("a.neli", logs(1, &[1])), ("b.neli", logs(2, &[1]))]);
-    let ahead_ms = 30_000;
-    let (key, value) = (Some(Box::from(&b"a/0"[..])), Some(Box::from(CLAIM.as_bytes())));
-    let written_ms = Some(at(world.seconds).wall_ms + ahead_ms);
-    let ahead = LogRecord { offset: 0, key, value, written_ms, is_brokers_time: true };
-    world.topics.read(at(world.seconds), (1, "a.neli"), 0, &ahead);
-    world.read(2, "b.neli", 0, "b/0", CLAIM);
-    world.topics.note_latest(at(world.seconds));
-    assert_eq!(world.shown(), ["a.neli a/0=m", "b.neli b/0=m"]);
-    let elections = world.topics.topics().flat_map(|(_, read)| read.topic().elections());
-    let ahead = elections.map(|found| found.observer().is_ahead_by(at(world.seconds))).collect::<Vec<_>>();
-    assert_eq!(ahead, [Some(Duration::from_millis(ahead_ms)), None]);
-}
-
 /// A command with a time limit must not take what is written on for progress.
 #[test]
 fn a_partition_is_read_at_the_end_that_its_log_had_whatever_the_others_are() {
