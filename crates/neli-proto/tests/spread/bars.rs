@@ -58,7 +58,11 @@ fn each_failure_in_a_row_doubles_the_exclusion() {
     assert_eq!(next_handed_over(&mut spread, now, &["m2"]), (0, 4, to()), "it took the last one");
     spread.observe(now, 4, Holding::Ending);
     spread.observe(now, 4, Holding::Leading);
-    assert_eq!(next_handed_over(&mut spread, now, &["m2"]), (120, 4, to()), "its job has failed in the last ten minutes");
+    assert_eq!(
+        next_handed_over(&mut spread, now, &["m2"]),
+        (120, 4, to()),
+        "its job has failed in the last ten minutes"
+    );
 }
 
 /// A process whose job fails takes each role that it is given. That it took one shows nothing about the job.
