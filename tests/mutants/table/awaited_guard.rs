@@ -29,7 +29,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "AwaitedJobsFirstDeadline",
         breaks: "R4: a guard that has waited starts the job with the deadline that was valid when the job was ordered",
-        edits: &[edit("Some(grant)) => { ‹Order::Spawn { grant, run, attempt, window }› }", "order")],
+        edits: &[edit("match ‹(orders.take_first()?, grant)›", "(orders.take_first()?, None)")],
         noticed_by: &[Model("a_guard_that_is_started_late")],
     },
 ];
