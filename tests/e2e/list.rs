@@ -291,6 +291,12 @@ fn what_is_watched_is_a_line_for_each_change() {
     kafka.create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
     Pen::new(kafka, &topic, &[]).write("three/0", &[watched_claim("new", -1).as_bytes()]);
     text.await_line(&format!(" three in {topic}: "));
+    assert_eq!(object()["group"], "three");
+    // Whether it is read before or after it is there again.
+    kafka.delete_topic(&topic);
+    kafka.create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
+    let object = object();
+    assert_eq!((object["group"].as_str(), object["state"].as_str()), (Some("three"), Some("unknown")), "{object}");
 }
 
 /// The table fits the terminal, shows an election without a leader first, and counts what it leaves out.

@@ -120,15 +120,19 @@ impl<'a> Watch<'a> {
     fn note_topics(&mut self, at: ReadAt) {
         let live = self.topics.topics().filter(|(_, read)| read.is_live()).map(|(name, _)| Box::from(name)).collect();
         let before = mem::replace(&mut self.told, live);
-        for topic in before.iter().filter(|topic| self.topics.topic(topic).is_none()) {
-            let gone = format!("topic {topic} is gone");
-            if !self.is_drawn && !self.list.json {
-                self.lines.push(format!("{} {gone}", timestamp(at.wall_ms)));
-            }
-            let (lost, rest): (BTreeSet<_>, _) =
-                mem::take(&mut self.shown).into_iter().partition(|(of, _)| of == topic);
-            self.shown = rest;
-            self.lines.extend(lost.iter().map(|(_, place)| json(&unread(at, topic, place, &gone))));
+        let is_said = !self.is_drawn && !self.list.json;
+        for topic in before.iter().filter(|topic| is_said && self.topics.topic(topic).is_none()) {
+            self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
+        }
+        let topics = &self.topics;
+        let is_lost = |(topic, place): &(Box<str>, Place)| {
+            topics.topic(topic).is_none_or(|read| read.is_live() && read.topic().election(place).is_none())
+        };
+        let lost: BTreeSet<_>;
+        (lost, self.shown) = mem::take(&mut self.shown).into_iter().partition(is_lost);
+        for (topic, place) in lost {
+            let how = if topics.topic(&topic).is_some() { "was made anew" } else { "is gone" };
+            self.lines.push(json(&unread(at, &topic, &place, &format!("topic {topic} {how}"))));
         }
         let mut said = mem::take(&mut self.said);
         warn_of_unread(&mut said, &self.topics, self.awaited(), |line| self.say(line));
