@@ -40,14 +40,19 @@ pub(super) fn client_error(error: &KafkaError) -> ClientError {
 pub(super) struct KafkaContext {
     /// What the client is of.
     pub(super) access: Access,
-    /// The last error.
-    last: Mutex<Option<(RDKafkaErrorCode, String)>>,
-    /// The last failure of a connection, and the probable reason why a broker closes connections before it answers, if that was this failure.
-    trouble: Mutex<(Option<String>, Option<String>)>,
-    /// The last log line about a token endpoint that issued no token.
-    token: Mutex<Option<String>>,
+    last_errors: Mutex<LastErrors>,
     /// Gives the client its brokers again. The thread that polls the client calls [`Rebootstrap::after_poll`].
     pub(super) rebootstrap: Rebootstrap,
+}
+
+#[derive(Default)]
+struct LastErrors {
+    last: Option<(RDKafkaErrorCode, String)>,
+    trouble: Option<String>,
+    /// The probable reason why a broker closes connections before it answers, if that was the last failure.
+    closed: Option<String>,
+    /// The last log line about a token endpoint that issued no token.
+    token: Option<String>,
 }
 
 impl KafkaContext {
@@ -56,25 +61,20 @@ impl KafkaContext {
         // As librdkafka begins to use it, OpenSSL would have an exit of the process free what librdkafka's threads still use (SIGSEGV).
         #[cfg(feature = "ssl")]
         openssl_sys::init();
-        Self {
-            access: access.clone(),
-            last: Mutex::default(),
-            trouble: Mutex::default(),
-            token: Mutex::default(),
-            rebootstrap: Rebootstrap::new(&access.bootstrap),
-        }
+        Self { access: access.clone(), last_errors: Mutex::default(), rebootstrap: Rebootstrap::new(&access.bootstrap) }
     }
 
     /// The text of the last error, if its code is `code`; otherwise the text of the code.
     pub(super) fn error_text(&self, code: RDKafkaErrorCode) -> String {
-        let last = locked(&self.last);
-        last.as_ref().filter(|(known, _)| *known == code).map_or_else(|| plain(code), |(_, words)| words.clone())
+        let last_errors = locked(&self.last_errors);
+        let last = last_errors.last.as_ref().filter(|(known, _)| *known == code);
+        last.map_or_else(|| plain(code), |(_, words)| words.clone())
     }
 
     /// Why there is no login token, if this text of librdkafka is about one and a token endpoint was asked; an error if that has refused it.
     pub(super) fn no_token(&self, words: &str) -> Option<Result<String, String>> {
-        let token = locked(&self.token);
-        self.access.asks_for_tokens().then(|| error_class::of_token(words, token.as_deref())).flatten()
+        let last_errors = locked(&self.last_errors);
+        self.access.asks_for_tokens().then(|| error_class::of_token(words, last_errors.token.as_deref())).flatten()
     }
 
     /// What a failed login means before any broker has answered: why there is no token yet, or nothing if another login may succeed.
@@ -93,8 +93,9 @@ impl KafkaContext {
     /// The last failure of a connection since the last answer, beginning with host and port. While no broker has ever answered, it is rather that
     /// the client may use another protocol than the port expects.
     pub(super) fn trouble(&self) -> Option<String> {
-        let (trouble, closed) = locked(&self.trouble).clone();
-        closed.filter(|_| !self.access.has_answered()).or(trouble)
+        let last_errors = locked(&self.last_errors);
+        let closed = last_errors.closed.clone().filter(|_| !self.access.has_answered());
+        closed.or_else(|| last_errors.trouble.clone())
     }
 
     /// That failure if it explains an error with this code. It explains no answer: it may be that of a broker to which there was no question since.
@@ -125,13 +126,15 @@ impl KafkaContext {
     /// If no broker has answered yet: the line about a certificate that is not accepted, since then no broker will ever answer. Later the
     /// same error is temporary, because some of the brokers may have another certificate.
     pub(super) fn permanent_failure(&self) -> Option<String> {
-        let (trouble, _) = &*locked(&self.trouble);
-        trouble.as_deref().filter(|_| !self.access.has_answered()).and_then(error_class::of_certificate)
+        let last_errors = locked(&self.last_errors);
+        let trouble = last_errors.trouble.as_deref().filter(|_| !self.access.has_answered());
+        trouble.and_then(error_class::of_certificate)
     }
 
     /// Forgets the last failure, because a broker has answered.
     pub(super) fn forget_trouble(&self) {
-        *locked(&self.trouble) = (None, None);
+        let mut last_errors = locked(&self.last_errors);
+        (last_errors.trouble, last_errors.closed) = (None, None);
     }
 }
 
@@ -139,10 +142,10 @@ impl ClientContext for KafkaContext {
     fn log(&self, _level: RDKafkaLogLevel, _facility: &str, line: &str) {
         // The log line comes before the error that it explains.
         if line.contains(error_class::FROM_ENDPOINT) {
-            *locked(&self.token) = Some(line.to_owned());
+            locked(&self.last_errors).token = Some(line.to_owned());
         }
         if let Some(closed) = error_class::of_closed_connection(line) {
-            locked(&self.trouble).1 = Some(closed);
+            locked(&self.last_errors).closed = Some(closed);
         }
         if let Some(log_callback) = &self.access.log_callback {
             log_callback(line);
@@ -154,16 +157,19 @@ impl ClientContext for KafkaContext {
         if code == RDKafkaErrorCode::AllBrokersDown {
             self.rebootstrap.all_down();
         }
-        if let Some(Ok(why) | Err(why)) = self.no_token(reason) {
-            *locked(&self.trouble) = (Some(why), None);
+        let no_token = self.no_token(reason);
+        let mut last_errors = locked(&self.last_errors);
+        if let Some(Ok(why) | Err(why)) = no_token {
+            (last_errors.trouble, last_errors.closed) = (Some(why), None);
         } else if matches!(code.into(), ErrorClass::Connection | ErrorClass::Login) {
             // The rest of the line is the duration, which differs each time.
             let trouble = reason.split(" (after ").next().unwrap_or(reason);
             let hint = hint(trouble, &self.access.bootstrap).unwrap_or_default();
+            last_errors.trouble = Some(format!("{trouble}{hint}"));
             // A connection that was closed while sending causes an error besides the log line.
-            *locked(&self.trouble) = (Some(format!("{trouble}{hint}")), error_class::of_closed_connection(reason));
+            last_errors.closed = error_class::of_closed_connection(reason);
         }
-        *locked(&self.last) = Some((code, reason.to_owned()));
+        last_errors.last = Some((code, reason.to_owned()));
     }
 }
 
