@@ -104,16 +104,15 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     let mut named = seen.observer().standbys(at);
     named.retain(|standby| is_meant(standby, to));
     let meant = named.len();
-    let without_room = if *force { BTreeMap::new() } else { without_room(look, &named).await? };
+    let full = if *force { BTreeMap::new() } else { without_room(look, &named).await? };
     // With `--force` it matters only whether the named one is there.
     let is_asked = match (to, meant) {
         (Some(to), 0) => to != from.shown(),
-        (None, _) | (Some(_), 1) => !force && (meant == 0 || without_room.len() < meant),
+        (None, _) | (Some(_), 1) => !force && (meant == 0 || full.len() < meant),
         (Some(_), _) => false,
     };
     let within = if meant == 0 { look.timeout.min(HEARD_WITHIN) } else { look.timeout };
-    let may_lead =
-        |standby: &Standby<'_>| is_meant(standby, to) && !without_room.contains_key(&standby.candidate.hello.member);
+    let may_lead = |standby: &Standby<'_>| is_meant(standby, to) && !full.contains_key(&standby.candidate.hello.member);
     let is_answered = !is_asked || answers(look, &mut observation, &from, may_lead, within).await?;
     let (at, seen) = (read_at(), observation.first()?);
     match seen.leadership(at).may_lead() {
@@ -132,8 +131,8 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     }
     if !force {
         // Those that were heard only now were not among them.
-        let without_room = if meant == 0 { self::without_room(look, &standbys).await? } else { without_room };
-        let why = why_none_leads(look, to, &standbys, &without_room, is_answered);
+        let full = if meant == 0 { without_room(look, &standbys).await? } else { full };
+        let why = why_none_leads(look, to, &standbys, &full, is_answered);
         if let Some(why) = why {
             let outcome = if to.is_some() { CAN_NOT_LEAD } else { NOBODY_STANDS_BY };
             let leads = leads(seen, at, &from);
