@@ -8,7 +8,6 @@ use std::time::Duration;
 use std::{iter, thread};
 
 use neli_proto::time::Time;
-use neli_proto::topic::TopicIdentity;
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -231,9 +230,8 @@ fn refusal(
     }
     let topic = topic?;
     let differ = || {
-        let known = |identity: &_| matches!(identity, TopicIdentity::Id { .. });
-        let id = |client| topic_identity(client, topic, None, LONGEST).ok().filter(known);
-        matches!((id(of_server), id(client)), (Some(theirs), Some(ours)) if theirs != ours)
+        let identity = |client| topic_identity(client, topic, None, LONGEST).ok();
+        matches!((identity(of_server), identity(client)), (Some(theirs), Some(ours)) if theirs.is_other_than(ours))
     };
     let differ_for_good = differ() && {
         thread::park_timeout(TOPIC_KNOWN);

@@ -87,6 +87,14 @@ pub enum TopicIdentity {
     Unnamed,
 }
 
+impl TopicIdentity {
+    /// Whether both have ids, and these differ: the topic was created again, or it is that of another cluster.
+    #[must_use]
+    pub fn is_other_than(self, known: Self) -> bool {
+        matches!((self, known), (Self::Id { .. }, Self::Id { .. })) && self != known
+    }
+}
+
 impl TopicFacts {
     /// Whether every record that may have been cut from the log's head was older than every lease in it, so that an empty log is vacant.
     pub fn cut_is_harmless(&self) -> bool {

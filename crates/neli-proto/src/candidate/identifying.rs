@@ -97,7 +97,7 @@ impl Election {
             }
             (TopicIdentity::Id { .. }, TopicIdentity::Missing | TopicIdentity::Unnamed) => {
                 (topic.name, topic.confirmed) = (identity, Some(asked));
-                if ![TopicIdentity::Missing, identity].contains(&mem::take(&mut topic.before)) {
+                if mem::take(&mut topic.before).is_other_than(identity) {
                     self.actions.push_back(Action::Note(Note::TopicRemade));
                 }
             }

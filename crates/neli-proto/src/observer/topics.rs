@@ -358,7 +358,7 @@ impl ReadTopic {
 
     /// Notes an answer about the topic. Returns whether it shows another topic, another history, or logs that were not read so far.
     fn must_begin_anew(&mut self, now: Time, asked: Time, LogsAnswer { identity, logs }: &LogsAnswer) -> bool {
-        let is_other = matches!((self.identity, identity), (TopicIdentity::Id { .. }, TopicIdentity::Id { .. }) if self.identity != *identity);
+        let is_other = self.identity.is_other_than(*identity);
         self.identity = *identity;
         let logs = match logs {
             Ok(logs) => logs,
