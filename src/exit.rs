@@ -37,15 +37,17 @@ impl ExitStatus {
         match self {
             Self::Ending(Ending::Ended) => 0,
             Self::Answer(status) | Self::Ending(Ending::Skipped(status)) => status,
-            Self::Ending(Ending::Job(status)) => status.code(),
-            Self::Ending(Ending::WaitedEnough) => 75,
+            Self::Ending(Ending::Job(status) | Ending::Undone { job: Some(status), .. }) => status.code(),
+            Self::Ending(Ending::WaitedEnough | Ending::Undone { signal: None, job: None }) => 75,
             Self::Ending(Ending::Lost(Lost::Stopped)) => 80,
             Self::Ending(Ending::Lost(Lost::Killed)) => 81,
             Self::Ending(Ending::Lost(Lost::Fenced)) => 82,
             Self::Ending(Ending::RestartLimit) => 84,
             Self::Ending(Ending::Stuck) => 85,
             Self::Ending(Ending::Refused) => 125,
-            Self::Ending(Ending::StoppedBy(signal)) => 128_u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX)),
+            Self::Ending(Ending::StoppedBy(signal) | Ending::Undone { signal: Some(signal), job: None }) => {
+                128_u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX))
+            }
         }
     }
 }
@@ -64,7 +66,11 @@ pub const TABLE: &[(&str, &str)] = &[
          done (--done-status changes this). If the key has failed and no retry is left: the recorded status.",
     ),
     ("1 to 4", "The answer of a subcommand; its section of the manual explains it."),
-    ("75", "This candidate did not lead within --wait."),
+    (
+        "75",
+        "This candidate did not lead within --wait; --once or --window: the election was ended before the key, or the window, was known to be \
+         done.",
+    ),
     (
         "80",
         "The lead was lost, and the job stopped in time, or no job ran. 80, 81 and 82 occur only with --on-loss exit.",

@@ -20,7 +20,7 @@ const ENDED: Outcome = Outcome { word: "ended", status: 0 };
 /// An end affects leader and standbys: if there are none it would have no effect, and the name may be mistyped.
 const NOBODY_STANDS: Outcome = Outcome { word: "nobody-stands", status: 3 };
 
-/// Ends the election, or with `--all-roles` those of all roles: every candidate stops its job and exits with 0.
+/// Ends the election, or with `--all-roles` those of all roles: every candidate stops its job and exits.
 ///
 /// # Errors
 ///
@@ -96,8 +96,7 @@ fn nobody_to_end(seen: Seen<'_>) -> Option<String> {
 }
 
 /// The consequence of an end for the candidates.
-const CONSEQUENCE: &str =
-    "its candidates stop its job, at the latest when its lease ends, and exit with 0 if they stand for nothing else";
+const CONSEQUENCE: &str = "its candidates stop its job, at the latest when its lease ends, and exit if they stand for nothing else";
 
 /// What the user is asked.
 fn question(wanted: &[Seen<'_>]) -> String {

@@ -119,14 +119,12 @@ pub(crate) const UNUSED_PARTITIONS: &str = "the topic has more partitions than t
 /// The last line. `leadership`: who leads, as a sentence.
 pub(crate) fn exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) -> Event {
     let (code, why) = (status.code(), why_exiting(status, config, leadership));
-    let is_jobs_own = matches!(status, ExitStatus::Ending(Ending::Job(_)));
-    let (from, shown) = if is_jobs_own {
-        ("job", ": the job's status".to_owned())
-    } else {
-        ("neli-run", why.as_ref().map_or_else(String::new, |why| format!(": {why}")))
-    };
-    // This is also shown with `-q`, because it contains the reason for a status that is not the job's.
-    let level = if code == 0 || is_jobs_own { Level::Info } else { Level::Warning };
+    let is_jobs_own = matches!(status, ExitStatus::Ending(Ending::Job(_) | Ending::Undone { job: Some(_), .. }));
+    let from = if is_jobs_own { "job" } else { "neli-run" };
+    // With `-q` a reason is shown too: without it a status that is not 0 is the job's, which says itself what it failed of.
+    let level = if code == 0 || why.is_none() { Level::Info } else { Level::Warning };
+    let no_reason = if is_jobs_own { ": the job's status" } else { "" };
+    let shown = why.as_ref().map_or_else(|| no_reason.to_owned(), |why| format!(": {why}"));
     Event::new(level, "exiting", format!("exiting {code}{shown}"))
         .with(json!({ "status": code, "from": from }))
         .with_some("why", why)
@@ -162,15 +160,12 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
             let how = if is_done { "is done" } else { "has failed, and no retries are left" };
             format!("{key} {how} ({option})")
         }
-        Ending::StoppedBy(signal) => {
-            let signal = signal_name(signal);
-            if config.roles.is_none() && config.once.as_ref().is_some_and(|once| once.schedule.is_none()) {
-                // A job that was asked to stop may have ended with 0, and that status would mean that the key is done.
-                format!("stopped by {signal} before the key was known to be done (--once, --window)")
-            } else {
-                // A job may have run: with several roles the highest status counts, and a typed key ends the process as its job.
-                format!("stopped by {signal}")
-            }
+        // A job may have run: with several roles the highest status counts, and a typed key ends the process as its job.
+        Ending::StoppedBy(signal) => format!("stopped by {}", signal_name(signal)),
+        Ending::Undone { signal, .. } => {
+            let what = signal
+                .map_or("the election was ended".to_owned(), |signal| format!("stopped by {}", signal_name(signal)));
+            format!("{what} before the key was known to be done (--once, --window)")
         }
         Ending::Stuck => "a process of the job, or its guard, can't be killed; the term was not released".to_owned(),
     };

@@ -166,6 +166,36 @@ fn a_stopped_run_that_ends_with_0_is_not_done() {
     assert_eq!(runs(&election), 3);
 }
 
+/// 0 would say that the key is done. A status that is the job's needs the line too, or `-q` would show nothing.
+#[test]
+fn who_is_told_to_go_before_the_key_is_done_says_so() {
+    let election = election(Elector::Log);
+    let runs_file = noted_runs::file(&election);
+    let trapped = format!("trap 'exit 3' TERM; echo trapped >> {}; sleep 1000 & wait", runs_file.display());
+    let mut first = once(&election, &trapped).start();
+    await_run(&election, 2);
+    first.signal(Signal::SIGTERM);
+    assert_eq!(first.status(), 3);
+    assert_undone(&mut first, "job", "stopped by SIGTERM");
+    let mut leader = once(&election, "sleep 1000").start();
+    leader.await_lead();
+    let mut standby = once(&election, "true").start();
+    standby.await_event("standby");
+    let answer = election.ask("end", &["--force"]);
+    assert_eq!(answer.status, 0, "{answer:?}");
+    for ended in [&mut leader, &mut standby] {
+        assert_eq!(ended.status(), 75);
+        assert_undone(ended, "neli-run", "the election was ended");
+    }
+    assert_eq!(once(&election, "true").start().status(), 0, "nothing was recorded as done");
+}
+
+fn assert_undone(candidate: &mut Running, from: &str, what: &str) {
+    let exiting = candidate.await_event("exiting");
+    assert_eq!((exiting.text("level"), exiting.text("from")), ("warning", from));
+    assert_eq!(exiting.text("why"), format!("{what} before the key was known to be done (--once, --window)"));
+}
+
 #[test]
 fn facts_of_a_key_outlive_the_journal() {
     let election = election(Elector::Log);

@@ -432,7 +432,7 @@ fn a_request_without_an_answer_may_take_effect() {
     assert_eq!((answer.errors, answer.status), (line, 1));
     let line = format!(
         "neli-run: whether {} is ended is unknown: {why}; if Kafka has taken the request, its candidates stop its job, at \
-         the latest when its lease ends, and exit with 0 if they stand for nothing else: see neli-run status\n",
+         the latest when its lease ends, and exit if they stand for nothing else: see neli-run status\n",
         election.group
     );
     let answer = election.ask("end", &["--timeout", "2s"]);

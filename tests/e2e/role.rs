@@ -286,7 +286,7 @@ fn a_role_is_resigned_and_ended_independently() {
     // The time limit is longer than librdkafka's longest.
     let answer = election.ask("end", &["--role", "report", "--timeout", "30d"]);
     let expected = format!(
-        "{}/report is ended: its candidates stop its job, at the latest when its lease ends, and exit with 0 if they stand",
+        "{}/report is ended: its candidates stop its job, at the latest when its lease ends, and exit if they stand",
         election.group
     );
     assert!(answer.text.starts_with(&expected), "{answer:?}");

@@ -264,16 +264,20 @@ impl Node {
         }
     }
 
-    /// The status with which the node ends. A candidate that leaves because the key needs no run has a special status. A run that was
-    /// stopped has not succeeded, so the status is not 0.
+    /// The cause of the node's end. A candidate that leaves because the key needs no run has a special status. One that is told to go before the
+    /// key is known to be done never ends with 0, whatever its run has ended with.
     pub(super) fn ending(&self, ending: Ending) -> Ending {
         if self.is_refused && ending != Ending::Stuck {
             return Ending::Refused;
         }
         let Some(once) = &self.once else { return ending };
-        match (ending, once.skipped(), self.supervisor.signal_of_stop()) {
-            (Ending::Ended | Ending::Job(_) | Ending::Lost(_), Some(status), _) => Ending::Skipped(status),
-            (Ending::Job(JobStatus::Exited(0)), None, Some(signal)) if once.lacks_run() => Ending::StoppedBy(signal),
+        let signal = self.supervisor.signal_of_stop();
+        match (ending, once.skipped()) {
+            (Ending::Ended | Ending::Job(_) | Ending::Lost(_), Some(status)) => Ending::Skipped(status),
+            (Ending::Ended | Ending::StoppedBy(_), None) if once.lacks_run() => Ending::Undone { signal, job: None },
+            (Ending::Job(status), None) if signal.is_some() && once.lacks_run() => {
+                Ending::Undone { signal, job: Some(status).filter(|status| *status != JobStatus::Exited(0)) }
+            }
             _ => ending,
         }
     }
