@@ -7,7 +7,7 @@ use neli_proto::record::Offset;
 use serde_json::json;
 
 use crate::calendar::has_beginning;
-use crate::cli::parsed_args::ParsedArgs;
+use crate::cli::parsed_args::{ParsedArgs, Value};
 use crate::cli::validate::{validate_group, validate_key};
 use crate::command::facts::{self, OF_WINDOWS};
 use crate::command::look::TIMEOUT;
@@ -49,11 +49,9 @@ fn answer(election: &ElectionId, key: Option<&str>, outcome: Outcome, sentence: 
 
 /// The key; `None` for the newest window.
 fn key(args: &ParsedArgs) -> Result<Option<String>> {
-    let key = match (args.value("once"), args.flag("newest-window")?.is_some()) {
-        // If a variable and an option are given, the option counts.
-        (Some(once), true) if once.is_option() => {
-            return Err(once.refuse("can't be combined with --newest-window"));
-        }
+    // A variable is about the candidates that have it.
+    let key = match (args.value("once").filter(Value::is_option), args.flag("newest-window")?.is_some()) {
+        (Some(once), true) => return Err(once.refuse("can't be combined with --newest-window")),
         (_, true) => None,
         (Some(once), false) => Some(validate_key(&once)?),
         (None, false) => bail!("--once KEY or --newest-window is required"),

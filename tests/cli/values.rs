@@ -1,6 +1,6 @@
 //! Values of options and their bounds.
 
-use crate::{one_line, refused, refused_value, run, whole};
+use crate::{command, one_line, output_of, refused, refused_value, run, whole};
 
 #[test]
 fn a_name_has_bounds() {
@@ -115,6 +115,9 @@ fn a_key_has_bounds_and_its_options_require_it() {
             &format!("--group a/0: must not contain /, {separates}"),
         );
     }
+    // A pod's variable for its candidates names no key to forget.
+    let output = output_of(command(&["forget", "-g", "g", "-b", "a:1"]).env("NELI_RUN_ONCE", "k"));
+    assert_eq!(one_line(&output), "neli-run: --once KEY or --newest-window is required");
 }
 
 #[test]
