@@ -117,9 +117,20 @@ impl Prepared {
         let open_files_of_http = config.listen.as_ref().map_or(0, |_| http::OPEN_FILES);
         let more_files = open_files_of_http + limits::open_files_of_inherited(inherited.len());
         let open_files = limits::raise_open_files();
+        limits::open_files(more_files)?;
+        limits::address_space()?;
+        // It starts no thread.
+        let runtime = Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
+        // Before SIGHUP is taken over, which says that the terminal is gone.
+        let shell = {
+            let _within = runtime.enter();
+            ShellState::new()
+        };
+        // Before anything that takes time: until then the kernel drops a SIGTERM to process 1 of a container.
+        let signals = signals::take().context("signals can't be taken over")?;
         // Before the threads are tried, which a PID namespace for the children alone refuses.
         procfs::validate()?;
-        limits::validate(more_files)?;
+        limits::threads()?;
         lead_as_many_as_possible(&mut config, more_files);
         let bound = config.listen.as_ref().map(http::bind).transpose()?;
         config.listening_at = bound.as_ref().map(TcpListener::local_addr).transpose()?;
@@ -131,14 +142,6 @@ impl Prepared {
             config.timings = timings;
             config.warnings.extend(warning);
         }
-        // It starts no thread.
-        let runtime = Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
-        // Before SIGHUP is taken over, which says that the terminal is gone.
-        let shell = {
-            let _within = runtime.enter();
-            ShellState::new()
-        };
-        let signals = signals::take().context("signals can't be taken over")?;
         // The watch is needed if the job, and so this process, is real-time. If no thread can be started, there is no watch.
         let _ = spin_watch::watch_this_thread();
         // When the guard dies, this process becomes the parent of the remaining processes, and kills them.

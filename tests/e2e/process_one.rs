@@ -168,6 +168,23 @@ fn standing_by_each_stop_has_its_status() {
     election.close([leader]);
 }
 
+/// Its first child tries whether there is room for its threads.
+#[test]
+fn a_stop_during_the_start_is_not_lost() {
+    if !is_possible() {
+        return;
+    }
+    let election = election(Elector::Log);
+    for _ in 0..5 {
+        let mut container = Container::start(&election.candidate());
+        let children = format!("/proc/{0}/task/{0}/children", container.first.pid);
+        wait::until_true("a child", || fs::read_to_string(&children).is_ok_and(|children| !children.is_empty()));
+        container.first.signal(Signal::SIGTERM);
+        assert_eq!(container.running.status(), 143);
+    }
+    election.close([]);
+}
+
 #[test]
 fn the_status_is_the_jobs() {
     if !is_possible() {
