@@ -169,7 +169,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         }
         Note::ClockDiffers { shown, claimed_ms } => Event::warning(format!(
             "this machine's clock shows the window from {} to {}, and Kafka's clock {}: set the one that is \
-             wrong, since a window that is run too early is not run at its time",
+             wrong, since a window that is run at another time is not run at its own",
             to_the_second(shown.from_ms),
             to_the_second(shown.until_ms),
             to_the_second(*claimed_ms)
