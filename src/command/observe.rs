@@ -22,7 +22,7 @@ use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate;
 use crate::command::look::access;
 use crate::command::output::say;
-use crate::command::reading::{self, Following, read_at, to_be_told, warn_of_unread};
+use crate::command::reading::{self, Following, read_at, warn_of_unread};
 use crate::command::wording;
 use crate::exit::ExitStatus;
 use crate::http;
@@ -115,10 +115,9 @@ async fn serve(access: &Access, bound: TcpListener, topics: Vec<String>, group: 
             warn_of_unread(&mut said, &state.topics, awaited(&state, &patterns), say);
         }
         for event in events {
-            if let Some(line) = to_be_told(&state.topics, &event) {
+            if let Some(line) = state.handle(read_at(), event)? {
                 say(&line);
             }
-            state.handle(read_at(), event)?;
         }
         following.perform(&mut state.topics);
     }

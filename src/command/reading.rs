@@ -13,7 +13,8 @@ use neli_kafka::{
 use neli_proto::candidate::Event;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{HistoryCut, LogBounds};
-use neli_proto::observer::{Election, Observer, Progress, Topics};
+use neli_proto::journal::Verdict;
+use neli_proto::observer::{Change, Election, Observer, Place, Topic, Topics};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -30,7 +31,7 @@ mod observation;
 pub(super) use found_elections::FoundElections;
 #[cfg(test)]
 pub(super) use observation::tests::HeardBefore;
-pub(super) use observation::{News, Observation, Seen, in_topic, warn_of_clock};
+pub(super) use observation::{Observation, Seen, in_topic, warn_of_clock};
 
 /// The suffix of a journal topic's name.
 pub(super) const SUFFIX: &str = ".neli";
@@ -81,10 +82,16 @@ pub(super) fn no_answer(bootstrap: &str, timeout: Duration, why: Option<&str>) -
     }
 }
 
+/// What was read; and for a record of one of the elections its place, and what the law says of the record.
+pub(super) type News = (KafkaEvent, Option<(Place, (Verdict, Vec<Change>))>);
+
 /// One reading of some partitions of a topic. What is read anew is another one, with a channel of its own.
 pub(super) struct Reading {
     source: Source,
-    progress: Progress,
+    /// The bounds of the partitions' logs when the reading began, once they are known.
+    bounds: BTreeMap<i32, Option<LogBounds>>,
+    /// What was read.
+    pub(super) topic: Topic,
     /// The last reason why no broker answered.
     trouble: Option<String>,
     /// Whether that has not ended.
@@ -139,26 +146,26 @@ pub(super) fn read_at() -> ReadAt {
 }
 
 impl Reading {
-    /// Asks for the bounds of these partitions' logs. Must be called within a runtime. `counted`: by how many partitions roles are mapped, if
-    /// that is known.
+    /// Asks for the bounds of these partitions' logs. Must be called within a runtime. Elections of the group are read that are
+    /// [expected](Topic::expect).
     ///
     /// # Errors
     /// The process has no free thread or descriptor.
     pub(super) fn start(
         access: &Access,
-        elections: &Elections,
-        partitions: impl IntoIterator<Item = i32>,
-        counted: Option<i32>,
+        elections: Elections,
+        partitions: BTreeSet<i32>,
         if_missing: IfMissing,
     ) -> Result<Self> {
-        let only = Some(partitions.into_iter().collect());
-        let of_elections = Source::new(access.clone(), elections.clone(), if_missing);
-        let source = Source { partitions: counted, only, is_for_display: true, ..of_elections };
+        let (topic, bounds) = (Topic::of_group(&elections.group), partitions.iter().map(|number| (*number, None)));
+        let (bounds, of_elections) = (bounds.collect(), Source::new(access.clone(), elections, if_missing));
+        let source = Source { only: Some(partitions), is_for_display: true, ..of_elections };
         let (sender, events) = channel(WAITING);
         let reader = Reader::start(source.clone(), 0, sender).context("no thread for the reader")?;
         Ok(Self {
-            progress: Progress::new(source.only.iter().flatten().copied()),
             source,
+            bounds,
+            topic,
             trouble: None,
             is_down: false,
             tell: |_| {},
@@ -175,7 +182,7 @@ impl Reading {
     /// As for [`start`](Self::start).
     pub(super) fn of_facts(access: &Access, topic: &str) -> Result<Self> {
         let of_topic = Elections { group: String::new(), topic: topic.to_owned(), roles: 0..1, names: Arc::default() };
-        Self::start(access, &of_topic, [0], None, IfMissing::CountAsEmpty)
+        Self::start(access, of_topic, BTreeSet::from([0]), IfMissing::CountAsEmpty)
     }
 
     /// The same, which tells its outages and problems.
@@ -200,15 +207,10 @@ impl Reading {
         }
     }
 
-    /// Reads a partition from this offset.
-    pub(super) fn read_from(&mut self, partition: i32, offset: Offset) {
-        self.progress.read_up_to(partition, offset);
+    /// Reads a partition with such a log from this offset.
+    fn read_from(&mut self, partition: i32, bounds: LogBounds, offset: Offset) {
+        self.topic.begin(read_at(), partition, bounds, offset);
         self.reader.read_from(partition, offset);
-    }
-
-    /// Whether all partitions were read up to the ends that they had when the reading began.
-    pub(super) fn is_at_end(&self) -> bool {
-        self.progress.is_complete()
     }
 
     /// Waits for the bounds of all logs.
@@ -217,25 +219,25 @@ impl Reading {
     /// Kafka refuses permanently, the log can't be read, or there is no answer in time ([`ExitStatus::UNKNOWN`]).
     pub(super) async fn bounds(&mut self, limit: Limit) -> Result<BTreeMap<i32, LogBounds>> {
         loop {
-            if let Some(bounds) = self.progress.bounds() {
+            if let Some(bounds) = self.bounds.iter().map(|(number, bounds)| Some((*number, (*bounds)?))).collect() {
                 return Ok(bounds);
             }
             self.next_within(limit).await?;
         }
     }
 
-    /// The next event before the end that the logs had when the reading began; `None` at the end.
+    /// What is read next before the end that the logs had when the reading began; `None` at the end.
     ///
     /// # Errors
     /// Kafka refuses permanently, the log can't be read, or there is no answer in time ([`ExitStatus::UNKNOWN`]).
-    pub(super) async fn next_before_end(&mut self, limit: Limit) -> Result<Option<KafkaEvent>> {
-        if self.is_at_end() { Ok(None) } else { self.next_within(limit).await.map(Some) }
+    async fn next_before_end(&mut self, limit: Limit) -> Result<Option<News>> {
+        if self.topic.is_read() { Ok(None) } else { self.next_within(limit).await.map(Some) }
     }
 
-    async fn next_within(&mut self, limit: Limit) -> Result<KafkaEvent> {
-        let event = self.next(Some(limit.due())).await?;
+    async fn next_within(&mut self, limit: Limit) -> Result<News> {
+        let news = self.next(Some(limit.due())).await?;
         let (bootstrap, why) = (&self.source.access.bootstrap, self.trouble.as_deref());
-        event.ok_or_else(|| with_status(ExitStatus::UNKNOWN, no_answer(bootstrap, limit.timeout, why)))
+        news.ok_or_else(|| with_status(ExitStatus::UNKNOWN, no_answer(bootstrap, limit.timeout, why)))
     }
 
     /// Passes on the records of one partition from where `from` chooses up to the end of its log.
@@ -250,8 +252,8 @@ impl Reading {
     ) -> Result<LogBounds> {
         let bounds = self.bounds(limit).await?.into_iter().next();
         let (partition, bounds) = bounds.ok_or_else(|| anyhow!("no partition is read"))?;
-        self.read_from(partition, from(&bounds));
-        while let Some(event) = self.next_before_end(limit).await? {
+        self.read_from(partition, bounds, from(&bounds));
+        while let Some((event, _)) = self.next_before_end(limit).await? {
             if let KafkaEvent::ReadForDisplay { record, .. } = event {
                 handle_record(read_at(), record);
             }
@@ -259,39 +261,37 @@ impl Reading {
         Ok(bounds)
     }
 
-    /// The next event, which was noted here; `None` if none comes before `due`, if that is limited.
+    /// What is read next; `None` if nothing is before `due`, if that is limited.
     ///
     /// # Errors
     ///
     /// Kafka refuses permanently, or the log can't be read or was cut.
-    pub(super) async fn next(&mut self, due: Option<Time>) -> Result<Option<KafkaEvent>> {
+    async fn next(&mut self, due: Option<Time>) -> Result<Option<News>> {
         let Some(event) = before(due, self.events.recv()).await else { return Ok(None) };
         let event = event.ok_or_else(gone)?;
-        self.note(&event)?;
-        Ok(Some(event))
-    }
-
-    fn note(&mut self, event: &KafkaEvent) -> Result<()> {
-        if let KafkaEvent::Partitions(partitions) = event {
-            self.partitions = Some(*partitions);
-        } else if let KafkaEvent::Process(event) = event {
+        let mut judged = None;
+        if let KafkaEvent::ReadForDisplay { partition, record, .. } = &event {
+            judged = self.topic.read(read_at(), *partition, record);
+        } else if let KafkaEvent::Partitions(partitions) = event {
+            self.partitions = Some(partitions);
+        } else if let KafkaEvent::Process(event) = &event {
             self.note_process(event)?;
-        } else if let KafkaEvent::ReadForDisplay { partition, record, .. } = event {
-            self.progress.read_up_to(*partition, record.offset + 1);
-        } else if let KafkaEvent::Reading { partition, event, .. } = event {
+        } else if let KafkaEvent::Reading { partition, event, .. } = &event {
             self.note_partition(*partition, event)?;
         }
-        Ok(())
+        Ok(Some((event, judged)))
     }
 
     fn note_partition(&mut self, partition: i32, event: &Event) -> Result<()> {
         let noted = if let Event::Answered { asked, start, end } = *event {
+            let bounds = LogBounds { asked, start, end };
             self.is_asked = false;
-            self.progress.answered(partition, LogBounds { asked, start, end })
+            self.bounds.entry(partition).or_default().get_or_insert(bounds);
+            self.topic.answered(clock::now(), partition, bounds)
         } else if let Event::TopicIdentified { asked, .. } = event {
-            self.progress.missing(partition, *asked)
+            self.topic.missing(partition, *asked)
         } else if let Event::ReachedEnd { next } = event {
-            self.progress.read_up_to(partition, *next);
+            self.topic.read_up_to(partition, *next);
             Ok(())
         } else if let Event::Undecodable { offset, error } = event {
             bail!("the records from offset {offset} on can't be decoded: {error}");
@@ -460,33 +460,30 @@ pub(super) fn observers<'a>(topics: &'a Topics, group: Option<&str>) -> impl Ite
     elections.filter(matters).map(Election::observer)
 }
 
-/// Passes on an event that is no record.
+/// Passes on an event that is no record. Returns what users are told of it: a warning, or that Kafka does not answer, or does again.
 ///
 /// # Errors
 ///
 /// Kafka refuses permanently.
-pub(super) fn pass_on(topics: &mut Topics, at: ReadAt, event: TopicsEvent) -> Result<()> {
-    match event {
-        TopicsEvent::Answered { asked, topics: answer } => topics.answered(at, asked, answer),
-        TopicsEvent::Down(why) => topics.no_answer(at.now, &why),
-        TopicsEvent::PastBegins { reading, from } => topics.past_begins(at, reading, &from),
-        TopicsEvent::Read { .. } | TopicsEvent::Warning(_) => {}
+pub(super) fn pass_on(topics: &mut Topics, at: ReadAt, event: TopicsEvent) -> Result<Option<String>> {
+    let was_away = topics.outage().is_some();
+    Ok(match event {
+        TopicsEvent::Answered { asked, topics: answer } => {
+            topics.answered(at, asked, answer);
+            was_away.then(|| "Kafka answers again".to_owned())
+        }
+        TopicsEvent::Down(why) => {
+            topics.no_answer(at.now, &why);
+            (!was_away).then(|| kafka_is_away(&why))
+        }
+        TopicsEvent::PastBegins { reading, from } => {
+            topics.past_begins(at, reading, &from);
+            None
+        }
+        TopicsEvent::Read { .. } => None,
         TopicsEvent::Refused(error) => bail!(error),
-    }
-    Ok(())
-}
-
-/// What users are told of an event that is still to be passed on: a warning, or that Kafka does not answer, or does again.
-pub(super) fn to_be_told(topics: &Topics, event: &TopicsEvent) -> Option<String> {
-    if let TopicsEvent::Answered { .. } = event {
-        topics.outage().map(|_| "Kafka answers again".to_owned())
-    } else if let TopicsEvent::Down(why) = event {
-        topics.outage().is_none().then(|| kafka_is_away(why))
-    } else if let TopicsEvent::Warning(warning) = event {
-        Some(format!("warning: {warning}"))
-    } else {
-        None
-    }
+        TopicsEvent::Warning(warning) => Some(format!("warning: {warning}")),
+    })
 }
 
 /// Warns of each topic that can't be read, and of what else is missing (`more`), once for as long as that lasts. `said` is what was said before.

@@ -105,14 +105,14 @@ impl Show {
             let first = first_shown(self.from, bounds);
             if has_election { bounds.start.max(first - RUN_UP) } else { bounds.last(FIRST_SPAN) }
         };
-        let reading = found.read(&look.access)?.telling(output::say);
+        let reading = found.read(look)?.telling(output::say);
         let mut observation = Observation::begin(reading, found, limit, from).await?;
         let bounds = observation.reading.bounds(limit).await?;
         self.begin(look.json, &observation.found, &bounds)?;
         // If a refusal ends the display, the buffer is written when it is dropped.
         let mut screen = BufWriter::new(io::stdout());
         loop {
-            if observation.reading.is_at_end() && !self.is_live {
+            if observation.reading.topic.is_read() && !self.is_live {
                 self.caught_up(&mut observation);
             }
             self.print(&mut screen)?;
@@ -160,7 +160,7 @@ impl Show {
         let KafkaEvent::ReadForDisplay { partition, record, .. } = event else { return };
         if let Some((place, judged)) = judged
             && let Some(printout) = self.printouts.iter_mut().find(|printout| printout.place == place)
-            && let Some(election) = observation.topic.election(&place)
+            && let Some(election) = observation.reading.topic.election(&place)
         {
             printout.judged(at, election.observer(), &record, judged, self.is_live);
         }
@@ -177,7 +177,7 @@ impl Show {
 
     fn each(&mut self, observation: &mut Observation, mut tell: impl FnMut(&mut Printout, &mut Election)) {
         for printout in &mut self.printouts {
-            if let Some(election) = observation.topic.election_mut(&printout.place) {
+            if let Some(election) = observation.reading.topic.election_mut(&printout.place) {
                 tell(printout, election);
             }
         }
@@ -214,7 +214,7 @@ impl Show {
             output::say(&format!("warning: {}", no_record(first.election, first.other_groups)));
         }
         self.is_live = true;
-        observation.topic.caught_up();
+        observation.reading.topic.caught_up();
         let (at, is_read_on, is_past_shown) = (read_at(), !self.until_end, self.from.is_some());
         self.each(observation, |printout, election| {
             if is_read_on {

@@ -24,10 +24,11 @@ use crate::timings::{LONGEST_LEASE, cool_off};
 
 pub use election::Election;
 pub use history::{Finding, Gap, PastLeader, PastTerm, TermEnd};
-pub use progress::Progress;
 pub use roles::{GroupHellos, LastHello, NoRoom};
 pub use topic::{Place, Topic};
 pub use topics::{JudgedRecord, ReadTopic, Topics};
+
+use progress::Progress;
 
 mod election;
 mod history;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{List, Listed, Rank, SPAN, hidden, is_meant, none, place};
 use crate::command::output::{self, Style, Tone, checked, fitted, unless_closed};
-use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, to_be_told, warn_of_unread};
+use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, warn_of_unread};
 use crate::command::wording::{self, counted, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
@@ -92,14 +92,14 @@ impl<'a> Watch<'a> {
     fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
         // Until Kafka has answered once, the end of the time limit tells why not.
         let is_told = self.answer_due.is_none() || !matches!(event, TopicsEvent::Down(_));
-        if let Some(line) = to_be_told(&self.topics, &event).filter(|_| is_told) {
-            self.say(&line);
-        }
         if let TopicsEvent::Answered { .. } = event {
             self.answer_due = None;
         }
         let TopicsEvent::Read { reading, topic, partition, record } = event else {
-            return pass_on(&mut self.topics, at, event);
+            if let Some(line) = pass_on(&mut self.topics, at, event)?.filter(|_| is_told) {
+                self.say(&line);
+            }
+            return Ok(());
         };
         let judged = self.topics.read(at, (reading, &topic), partition, &record);
         if let Some(JudgedRecord { changes, election, .. }) = judged.filter(|_| self.told.contains(&*topic)) {

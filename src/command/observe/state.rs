@@ -61,11 +61,11 @@ impl State {
         Self { topics, group, notes: BTreeMap::new(), runs: BTreeMap::new(), counted: None, began_ms: None }
     }
 
-    /// Handles an event of the reader.
+    /// Handles an event of the reader. Returns what users are told of it.
     ///
     /// # Errors
     /// Kafka refuses permanently.
-    pub fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
+    pub fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<Option<String>> {
         self.began_ms.get_or_insert(at.wall_ms);
         if let TopicsEvent::Down(_) = event {
             self.counted = None;
@@ -74,7 +74,7 @@ impl State {
             return pass_on(&mut self.topics, at, event);
         };
         self.read(at, (reading, &topic), partition, &record);
-        Ok(())
+        Ok(None)
     }
 
     fn read(&mut self, at: ReadAt, (reading, topic): (u32, &str), partition: i32, record: &LogRecord) {

@@ -1,13 +1,14 @@
 //! Finds the elections of a command and their partitions, by the hellos of the group's candidates: that of `--role`, or those of all roles.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, anyhow, bail};
 use neli_kafka::names::MOST_ROLES;
-use neli_kafka::{Access, ElectionId, Elections, IfMissing};
-use neli_proto::hello::Hello;
+use neli_kafka::{ElectionId, Elections, IfMissing};
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{GroupHellos, Place};
-use neli_proto::record::{LogRecord, Offset, is_hello_of};
+use neli_proto::record::Offset;
 
 use super::{Limit, Reading};
 use crate::command::look::Look;
@@ -25,9 +26,6 @@ pub(in crate::command) struct FoundElections {
     pub(in crate::command) elections: Vec<ElectionId>,
     /// The roles of the group's candidates, if they have several or if these have names.
     pub(in crate::command) mapping: Option<Mapping>,
-    keys: Elections,
-    /// The number of partitions by which the candidates map roles to partitions.
-    counted: i32,
 }
 
 impl FoundElections {
@@ -39,19 +37,14 @@ impl FoundElections {
     pub(in crate::command) async fn find(look: &Look, tell: fn(&str)) -> Result<Self> {
         let Look { election, access, timeout, .. } = look;
         let limit = Limit::of_all(*timeout);
-        // Two roles are requested, so that the number of partitions is passed on.
-        let of_two = Elections { roles: 0..2, ..Elections::from(election) };
         let mut span = FIRST_SPAN;
         loop {
-            let reading = Reading::start(access, &of_two, [Elections::PARTITION_OF_HELLOS], None, IfMissing::Refuse)?;
-            let (mut reading, mut hellos) = (reading.telling(tell), GroupHellos::default());
-            let handle_record = |at, record: LogRecord| {
-                let value = record.value.as_deref().filter(|_| is_hello_of(&election.group, &record));
-                if let Some(hello) = value.and_then(Hello::parse) {
-                    hellos.read(at, record.offset, hello, record.written_ms);
-                }
-            };
-            let bounds = reading.read_to_end(limit, |bounds| bounds.last(span), handle_record).await?;
+            // Two roles are requested, so that the number of partitions is passed on.
+            let of_two = Elections { roles: 0..2, ..Elections::from(election) };
+            let of_hellos = BTreeSet::from([Elections::PARTITION_OF_HELLOS]);
+            let mut reading = Reading::start(access, of_two, of_hellos, IfMissing::Refuse)?.telling(tell);
+            let bounds = reading.read_to_end(limit, |bounds| bounds.last(span), |_, _| {}).await?;
+            let hellos = reading.topic.hellos(&election.group).cloned().unwrap_or_default();
             let is_found = match &election.role_name {
                 Some(role) => hellos.find(role).is_some(),
                 None => !hellos.mappings().is_empty(),
@@ -94,9 +87,7 @@ impl FoundElections {
             let role_name = mapping.as_ref().map(|_| label).or(election.role_name.clone());
             ElectionId { partition, role_name, ..election }
         });
-        let elections = elections.collect();
-        let counted = of_role.as_ref().and_then(counted).unwrap_or(partitions);
-        Ok(Self { elections, mapping, keys, counted })
+        Ok(Self { elections: elections.collect(), mapping })
     }
 
     /// Begins to read the elections and the hellos of their candidates.
@@ -104,10 +95,11 @@ impl FoundElections {
     /// # Errors
     ///
     /// As for [`Reading::start`].
-    pub(in crate::command) fn read(&self, access: &Access) -> Result<Reading> {
+    pub(in crate::command) fn read(&self, look: &Look) -> Result<Reading> {
         let partitions = self.elections.iter().map(|election| election.partition);
-        let partitions = partitions.chain([Elections::PARTITION_OF_HELLOS]);
-        Reading::start(access, &self.keys, partitions, Some(self.counted), IfMissing::Refuse)
+        let partitions = partitions.chain([Elections::PARTITION_OF_HELLOS]).collect();
+        let of_topic = Elections { roles: 0..1, ..Elections::from(&look.election) };
+        Reading::start(&look.access, of_topic, partitions, IfMissing::Refuse)
     }
 
     /// The only election.
@@ -116,11 +108,12 @@ impl FoundElections {
     ///
     /// There are several, and this says what is to be given.
     pub(in crate::command) fn one(&self, otherwise: &str) -> Result<&ElectionId> {
-        if let [one] = self.elections.as_slice() {
-            return Ok(one);
-        }
+        let group = match self.elections.as_slice() {
+            [one] => return Ok(one),
+            several => several.first().map_or("", |first| &first.group),
+        };
         let roles = self.mapping.as_ref().map(Mapping::roles).unwrap_or_default();
-        Err(anyhow!("{} has the roles {}: {otherwise}", one_line(&self.keys.group), one_line(&roles)))
+        Err(anyhow!("{} has the roles {}: {otherwise}", one_line(group), one_line(&roles)))
     }
 
     /// The sentence about one of the elections, which it names if there are several.
@@ -130,10 +123,7 @@ impl FoundElections {
 
     /// Each election alone.
     pub(in crate::command) fn each(&self) -> impl Iterator<Item = Self> + '_ {
-        self.elections.iter().map(|election| {
-            let keys = Elections { roles: election.role..election.role + 1, ..self.keys.clone() };
-            Self { elections: vec![election.clone()], keys, ..self.clone() }
-        })
+        self.elections.iter().map(|election| Self { elections: vec![election.clone()], ..self.clone() })
     }
 }
 
@@ -157,6 +147,8 @@ fn unnamed(election: &ElectionId, role: &str) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::hello::Hello;
+
     use super::*;
     use crate::command::reading::read_at;
 

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, IfMissing, KafkaEvent, Source, clock};
-use neli_proto::journal::Verdict;
-use neli_proto::kafka::Event;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
-use neli_proto::observer::{self, Change, Election, Observer, Topic};
+use neli_proto::observer::{Election, Observer, Place};
 use neli_proto::record::Offset;
 use neli_proto::time::Time;
 
-use super::{Changes, FoundElections, Limit, Reading, note, read_at};
+use super::{Changes, FoundElections, Limit, News, Reading, note, read_at};
 use crate::command::look::Look;
 use crate::command::{output, wording};
 use crate::report::election::sentence;
@@ -49,21 +47,17 @@ impl Seen<'_> {
     }
 }
 
-/// What was read; and for a record of one of the elections its place, and what the law says of the record.
-pub(in crate::command) type News = (KafkaEvent, Option<(observer::Place, (Verdict, Vec<Change>))>);
-
 /// Elections, and the reading of their topic.
 pub(in crate::command) struct Observation {
     pub(in crate::command) found: FoundElections,
     pub(in crate::command) reading: Reading,
-    pub(in crate::command) topic: Topic,
     pub(in crate::command) changes: Changes,
 }
 
 /// The election's place in its topic.
-pub(in crate::command) fn in_topic(election: &ElectionId) -> observer::Place {
+pub(in crate::command) fn in_topic(election: &ElectionId) -> Place {
     let (partition, group, role) = (election.partition, (*election.group).into(), election.label().into());
-    observer::Place { partition, group, role }
+    Place { partition, group, role }
 }
 
 impl Observation {
@@ -75,7 +69,7 @@ impl Observation {
     pub(in crate::command) async fn of_leaders(look: &Look, mut found: FoundElections) -> Result<Self> {
         let (limit, mut span) = (Limit::of_all(look.timeout), FIRST_SPAN);
         loop {
-            let reading = found.read(&look.access)?;
+            let reading = found.read(look)?;
             let mut observation = Self::begin(reading, found, limit, |bounds, _| bounds.last(span)).await?;
             observation.read_to_end(limit).await?;
             if !observation.seen().any(|seen| seen.wants_earlier_records()) {
@@ -93,7 +87,7 @@ impl Observation {
     pub(in crate::command) async fn of_history(look: &Look, found: FoundElections) -> Result<Self> {
         let limit = Limit::of_each_answer(look.timeout);
         let from = |bounds: &LogBounds, has_election| if has_election { bounds.start } else { bounds.last(FIRST_SPAN) };
-        let mut observation = Self::begin(found.read(&look.access)?, found, limit, from).await?;
+        let mut observation = Self::begin(found.read(look)?, found, limit, from).await?;
         observation.read_to_end(limit).await?;
         observation.listen(limit.due()).await?;
         Ok(observation)
@@ -109,31 +103,27 @@ impl Observation {
         limit: Limit,
         from: impl Fn(&LogBounds, bool) -> Offset,
     ) -> Result<Self> {
-        let (all_bounds, at) = (reading.bounds(limit).await?, read_at());
-        let mut topic = Topic::of_group(found.elections.first().map_or("", |election| &election.group));
-        for (partition, bounds) in all_bounds {
+        for (partition, bounds) in reading.bounds(limit).await? {
             let has_election = found.elections.iter().any(|election| election.partition == partition);
-            let from = from(&bounds, has_election);
-            topic.begin(at, partition, bounds, from);
-            reading.read_from(partition, from);
+            reading.read_from(partition, bounds, from(&bounds, has_election));
         }
         for election in &found.elections {
-            topic.expect(&in_topic(election));
+            reading.topic.expect(&in_topic(election));
         }
-        Ok(Self { found, reading, topic, changes: Changes::new() })
+        Ok(Self { found, reading, changes: Changes::new() })
     }
 
     /// The elections, as far as they were read; in the order of the roles' numbers.
     pub(in crate::command) fn seen(&self) -> impl Iterator<Item = Seen<'_>> {
+        let topic = &self.reading.topic;
         self.found.elections.iter().filter_map(|election| {
-            let (read, other_groups) = (self.topic.election(&in_topic(election))?, self.topic.other_groups());
-            Some(Seen { election, read, other_groups })
+            Some(Seen { election, read: topic.election(&in_topic(election))?, other_groups: topic.other_groups() })
         })
     }
 
     async fn read_to_end(&mut self, limit: Limit) -> Result<()> {
-        while let Some(event) = self.reading.next_before_end(limit).await? {
-            self.handle(event);
+        while let Some(news) = self.reading.next_before_end(limit).await? {
+            self.note_changes(&news);
         }
         Ok(())
     }
@@ -151,8 +141,11 @@ impl Observation {
     /// # Errors
     /// As for [`Reading::next`].
     pub(in crate::command) async fn next(&mut self, due: Option<Time>) -> Result<Option<News>> {
-        let event = self.reading.next(due).await?;
-        Ok(event.map(|event| self.handle(event)))
+        let news = self.reading.next(due).await?;
+        if let Some(news) = &news {
+            self.note_changes(news);
+        }
+        Ok(news)
     }
 
     /// The same, or `None` already when a leader has been silent for too long: no record comes of that, so Kafka is asked.
@@ -166,28 +159,15 @@ impl Observation {
         self.next(Some(due.map_or(until, |due| due.min(until)))).await
     }
 
-    /// Notes an event in the topic.
-    fn handle(&mut self, event: KafkaEvent) -> News {
-        let (at, mut judged) = (read_at(), None);
-        if let KafkaEvent::ReadForDisplay { partition, record, .. } = &event {
-            judged = self.topic.read(at, *partition, record);
-            if let Some((place, (_, changes))) = &judged
-                && let Some(election) = self.topic.election(place)
-            {
-                for change in changes {
-                    let sentence = self.found.of_role(place, wording::change(election.observer(), change));
-                    note(&mut self.changes, record.written_ms.unwrap_or(at.wall_ms), sentence);
-                }
-            }
-        } else if let KafkaEvent::Reading { partition, event, .. } = &event {
-            if let Event::Answered { asked, start, end } = *event {
-                // The reading has told of a cut.
-                let _ = self.topic.answered(at.now, *partition, LogBounds { asked, start, end });
-            } else if let Event::ReachedEnd { next } = *event {
-                self.topic.read_up_to(*partition, next);
+    fn note_changes(&mut self, news: &News) {
+        if let (KafkaEvent::ReadForDisplay { record, .. }, Some((place, (_, changes)))) = news
+            && let Some(election) = self.reading.topic.election(place)
+        {
+            for change in changes {
+                let sentence = self.found.of_role(place, wording::change(election.observer(), change));
+                note(&mut self.changes, record.written_ms.unwrap_or(read_at().wall_ms), sentence);
             }
         }
-        (event, judged)
     }
 
     /// Asks Kafka at once if a leader has been silent for too long since it answered last.
@@ -201,7 +181,7 @@ impl Observation {
     pub(in crate::command) fn note_silences(&mut self) {
         let at = read_at();
         self.ask_about_silences(at);
-        for election in self.topic.elections_mut() {
+        for election in self.reading.topic.elections_mut() {
             if let Some(sentence) = election.untold_silence(at).map(sentence) {
                 note(&mut self.changes, at.wall_ms, self.found.of_role(election.place(), sentence));
             }
@@ -210,7 +190,7 @@ impl Observation {
 
     /// Reads on for a moment, if the timestamps don't tell whether the leaders are silent.
     async fn listen(&mut self, deadline: Time) -> Result<()> {
-        self.topic.caught_up();
+        self.reading.topic.caught_up();
         let observers = self.seen().map(|seen| seen.read.observer());
         let Some(doubt) = doubt(observers, self.reading.is_embedded()) else { return Ok(()) };
         let until = deadline.min(clock::now() + doubt);
@@ -219,7 +199,8 @@ impl Observation {
                 break;
             }
             // Records of other elections show what time it is, too.
-            self.topic.latest_ms().into_iter().for_each(|latest_ms| self.topic.stamped(latest_ms));
+            let topic = &mut self.reading.topic;
+            topic.latest_ms().into_iter().for_each(|latest_ms| topic.stamped(latest_ms));
         }
         Ok(())
     }
@@ -227,20 +208,19 @@ impl Observation {
     /// Reads the claim of the only election's current term if it is before the records that were read: its time is the start of the lead.
     pub(in crate::command) async fn learn_claim(&mut self) {
         let [election] = self.found.elections.as_slice() else { return };
-        let Some(term) = self.topic.election(&in_topic(election)).and_then(Election::unread_claim) else { return };
+        let (place, Source { access, elections, .. }) = (in_topic(election), &self.reading.source);
+        let Some(term) = self.reading.topic.election(&place).and_then(Election::unread_claim) else { return };
         // The claim is read over a connection of its own, because on the other one the long fetch for the next record would delay it.
-        let Source { access, elections, partitions, .. } = &self.reading.source;
-        let aside = Reading::start(access, elections, [election.partition], *partitions, IfMissing::Refuse);
-        let Ok(mut aside) = aside else { return };
+        let of_one = BTreeSet::from([place.partition]);
+        let Ok(mut aside) = Reading::start(access, elections.clone(), of_one, IfMissing::Refuse) else { return };
         let limit = Limit::of_all(CLAIM_WITHIN);
-        if aside.bounds(limit).await.is_err() {
-            return;
-        }
-        aside.read_from(election.partition, term);
+        let bounds = aside.bounds(limit).await.unwrap_or_default();
+        let Some(bounds) = bounds.get(&place.partition) else { return };
+        aside.read_from(place.partition, *bounds, term);
         // If the claim was just deleted, or the broker is slow, the start of the lead stays unknown.
-        while let Ok(Some(event)) = aside.next_before_end(limit).await {
+        while let Ok(Some((event, _))) = aside.next_before_end(limit).await {
             if let KafkaEvent::ReadForDisplay { record, .. } = event {
-                if let Some(election) = self.topic.election_mut(&in_topic(election)).filter(|_| record.offset == term) {
+                if let Some(election) = self.reading.topic.election_mut(&place).filter(|_| record.offset == term) {
                     election.learn_claim(term, record.written_ms);
                 }
                 return;
@@ -285,6 +265,7 @@ fn say_doubt(observer: &Observer, doubt: Duration) {
 
 #[cfg(test)]
 pub(in crate::command) mod tests {
+    use neli_proto::observer::Topic;
     use neli_proto::record::LogRecord;
 
     use super::*;

@@ -142,6 +142,20 @@ impl Topic {
         answered
     }
 
+    /// Handles the answer to a question of `asked` that there is no such topic.
+    ///
+    /// # Errors
+    ///
+    /// The topic is gone.
+    pub fn missing(&mut self, partition: i32, asked: Time) -> Result<(), HistoryCut> {
+        self.progress.missing(partition, asked)
+    }
+
+    /// Whether all partitions were read up to the ends that they had when the reading began.
+    pub fn is_read(&self) -> bool {
+        self.progress.is_complete()
+    }
+
     /// All records of a partition below `next` were read.
     pub fn read_up_to(&mut self, partition: i32, next: Offset) {
         if self.progress.read_up_to(partition, next).is_some() {
@@ -181,7 +195,7 @@ impl Topic {
 
     /// Has an election hear the hellos that were read of processes with many roles, some of them before its first record.
     fn hear_all(&self, group: &str, election: &mut Election) {
-        for LastHello { hello, at, written_ms, .. } in self.hellos(group) {
+        for LastHello { hello, at, written_ms, .. } in self.hellos(group).into_iter().flat_map(GroupHellos::all) {
             if hello.roles.is_some() {
                 election.hello_received(*at, hello, *written_ms);
             }
@@ -400,9 +414,9 @@ impl Topic {
         &self.other_groups
     }
 
-    /// The last hello of each candidate of a group.
-    pub fn hellos(&self, group: &str) -> impl Iterator<Item = &LastHello> {
-        self.hellos.get(group).into_iter().flat_map(GroupHellos::all)
+    /// The last hello of each candidate of a group, if any was read.
+    pub fn hellos(&self, group: &str) -> Option<&GroupHellos> {
+        self.hellos.get(group)
     }
 
     /// An election.

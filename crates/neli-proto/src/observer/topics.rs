@@ -398,7 +398,7 @@ impl ReadTopic {
 
     /// Notes that the reading is complete, if it is.
     fn note_progress(&mut self) {
-        if !self.is_live() && self.topic.progress.is_complete() {
+        if !self.is_live() && self.topic.is_read() {
             self.topic.caught_up();
         }
     }
