@@ -29,7 +29,7 @@ use crate::text::{ClientError, reason};
 use crate::threads::note_started;
 use crate::topic::partitions_changed;
 
-pub use router::{KafkaReaders, Router};
+use router::{KafkaReaders, Router};
 
 mod router;
 
