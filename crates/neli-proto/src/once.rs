@@ -58,6 +58,12 @@ pub(crate) struct Once {
     /// `--schedule`: the key and the term of the last run in a release.
     released: Option<(Box<str>, Offset)>,
     phase: Phase,
+    /// The number of the reading, or of the fact, whose result the phase awaits; 0 if it awaits none.
+    awaited: u32,
+    /// When the phase reads or sends again. An outcome, or a fact about skipped windows, is sent again if it was refused or not acknowledged in time.
+    again_at: Option<Time>,
+    /// Until when the phase awaits its result. An outcome is awaited for ever, unless the candidate is to stop.
+    until: Option<Time>,
     /// The end to which the facts were read in this lead, until it is known that nothing had been appended beyond it: the broker that answered may
     /// not be the partition's leader any more.
     unconfirmed_end: Option<Offset>,
@@ -82,19 +88,19 @@ pub(crate) struct Once {
 enum Phase {
     /// It does not lead, and claims nothing before it has read the facts (K1). `unrecorded`: the outcome of its last run, if that was not
     /// acknowledged while it led.
-    Asking { read: u32, unrecorded: Option<Fact> },
+    Asking { unrecorded: Option<Fact> },
     /// It leads; the fact `running` was sent and is not acknowledged yet. The topic is looked for once meanwhile.
-    Announcing { id: u32, fact: Fact, looks_at: Option<Time>, until: Time },
+    Announcing { fact: Fact },
     /// It leads, and the fact `running` was acknowledged at this offset, beyond the end to which the facts were read: they are read again, to an end
     /// beyond it.
-    Confirming { read: u32, fact: Fact, offset: Offset, again_at: Option<Time>, until: Time },
+    Confirming { fact: Fact, offset: Offset },
     /// The job may run.
     Running { fact: Fact },
     /// It leads, and reads the facts.
-    Reading { read: u32, term: Offset, until: Time },
+    Reading { term: Offset },
     /// The job has ended, and the fact with its outcome was sent and is not acknowledged yet. If it no longer `leads`, it claims nothing before
     /// that (K3).
-    Recording { sent: Sent, stop_by: Option<Time>, leads: bool },
+    Recording { fact: Fact, leads: bool },
     /// The outcome was recorded or given up; the term must be released, for this reason.
     Recorded { why: Option<Why>, is_acknowledged: bool },
     /// It does not lead, and may claim.
@@ -103,16 +109,7 @@ enum Phase {
     /// It exits, or lets another candidate lead.
     Leaving,
     /// `--schedule`: it leads and waits for the next window. `skip`: a fact that a window is over without a run, which is not recorded yet.
-    Waiting { term: Offset, skip: Option<Sent> },
-}
-
-/// A fact that was sent and is not acknowledged yet.
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
-struct Sent {
-    id: u32,
-    fact: Fact,
-    /// When it is sent again, if it was refused or not acknowledged in time.
-    again_at: Option<Time>,
+    Waiting { term: Offset, skip: Option<Fact> },
 }
 
 impl Once {
@@ -145,43 +142,32 @@ impl Once {
     }
 
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        if let Phase::Announcing { looks_at, until, .. } = self.phase {
-            Some(looks_at.unwrap_or(until))
-        } else if let Phase::Confirming { again_at, until, .. } = self.phase {
-            Some(again_at.unwrap_or(until).min(until))
-        } else if let Phase::Reading { until, .. } = self.phase {
-            Some(until)
-        } else if let Phase::Recording { sent, stop_by, .. } = &self.phase {
-            [sent.again_at, *stop_by].into_iter().flatten().min()
-        } else if let Phase::Waiting { skip: Some(sent), .. } = &self.phase {
-            sent.again_at
-        } else {
-            None
-        }
+        [self.again_at, self.until].into_iter().flatten().min()
     }
 
     /// Performs what is due at `now`. An early call does nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if let Phase::Announcing { until, .. } | Phase::Confirming { until, .. } | Phase::Reading { until, .. } =
-            self.phase
-        {
-            if now >= until {
+        if self.until.is_some_and(|until| now >= until) {
+            if let Phase::Recording { .. } = self.phase {
+                self.finish(now, false);
+            } else {
                 self.late_answers += 1;
                 self.give_up(now);
-            } else if let Phase::Announcing { looks_at: at, .. } | Phase::Confirming { again_at: at, .. } =
-                &mut self.phase
-                && at.take_if(|at| now >= *at).is_some()
-            {
-                let id = self.read();
-                if let Phase::Confirming { read, .. } = &mut self.phase {
-                    *read = id;
-                }
             }
-        } else if matches!(self.phase, Phase::Recording { stop_by: Some(by), .. } if now >= by) {
-            self.finish(now, false);
-        } else if self.sent().and_then(|sent| sent.again_at).is_some_and(|at| now >= at) {
-            self.append_again();
+        } else if self.again_at.take_if(|at| now >= *at).is_some() {
+            if let Phase::Announcing { .. } = self.phase {
+                self.read();
+            } else if let Phase::Confirming { .. } = self.phase {
+                self.awaited = self.read();
+            } else {
+                self.append_again();
+            }
         }
+    }
+
+    /// Enters a phase, which awaits nothing yet.
+    fn enter(&mut self, phase: Phase) {
+        (self.phase, self.awaited, self.again_at, self.until) = (phase, 0, None, None);
     }
 
     /// What a candidate wants of its job, as far as the facts allow it (K2). While an outcome is recorded, which takes a lease at most, the job
@@ -195,8 +181,8 @@ impl Once {
                 WantedState::RunOnce { id: fact.seq, window: self.policy.window, attempt: fact.attempt }
             }
             (WantedState::Run, _) => WantedState::Hold { waits: self.is_waiting() && self.next_window_ms().is_some() },
-            (WantedState::Stop { by: None, .. }, Phase::Recording { stop_by, .. }) => {
-                stop_by.get_or_insert(now + self.lease);
+            (WantedState::Stop { by: None, .. }, Phase::Recording { .. }) => {
+                self.until.get_or_insert(now + self.lease);
                 WantedState::Hold { waits: false }
             }
             (WantedState::Stop { why, by }, Phase::Recorded { why: instead, .. }) => {
@@ -210,8 +196,8 @@ impl Once {
     /// Handles that the claim took effect: only facts that are read from now on count (K2, S1).
     fn led(&mut self, now: Time, term: Offset) {
         self.term = Some(term);
-        let read = self.read();
-        self.phase = Phase::Reading { read, term, until: self.end_of_wait(now) };
+        self.enter(Phase::Reading { term });
+        (self.awaited, self.until) = (self.read(), Some(self.end_of_wait(now)));
     }
 
     /// Handles an event in the topic of facts.
@@ -240,9 +226,10 @@ impl Once {
     /// Handles the facts, which were read up to the requested end.
     fn facts_read(&mut self, now: Time, id: u32, end: Offset, facts: Facts) {
         self.facts_were_there = true;
-        if let Phase::Asking { read, unrecorded } = &mut self.phase
-            && *read == id
-        {
+        if id != self.awaited {
+            return;
+        }
+        if let Phase::Asking { unrecorded } = &mut self.phase {
             // Terms alone don't order the runs of windows: a later one may be of an earlier window, or of a clock that was far ahead.
             let is_newest = |own: &Fact| {
                 let place = own.place();
@@ -253,14 +240,12 @@ impl Once {
             let unrecorded = unrecorded.take().filter(is_newest);
             self.learn(facts);
             if let Some(fact) = unrecorded {
-                self.phase = Phase::Recording { sent: Sent { id, fact, again_at: None }, stop_by: None, leads: false };
+                self.enter(Phase::Recording { fact, leads: false });
                 self.append_again();
             } else if self.scheduled.is_some() || !self.skip_if_settled() {
-                self.phase = Phase::StandingBy;
+                self.enter(Phase::StandingBy);
             }
-        } else if let Phase::Reading { read, term, until } = self.phase
-            && read == id
-        {
+        } else if let Phase::Reading { term } = self.phase {
             if self.is_unreadable(&facts) {
                 self.trouble = Some(fact::UNREADABLE.into());
                 return self.give_up(now);
@@ -270,14 +255,12 @@ impl Once {
             self.note_clock();
             self.note_disbelieved_facts();
             if self.scheduled.is_some() {
-                self.phase = Phase::Waiting { term, skip: None };
+                self.enter(Phase::Waiting { term, skip: None });
                 self.begin_schedule(now);
             } else if !self.skip_if_settled() {
-                self.announce(now, term, until);
+                self.announce(now, term, self.until.unwrap_or(now));
             }
-        } else if let Phase::Confirming { read, .. } = self.phase
-            && read == id
-        {
+        } else if let Phase::Confirming { .. } = self.phase {
             self.confirm(now, end, facts);
         }
     }
@@ -285,9 +268,9 @@ impl Once {
     /// Handles the facts that were read once more, after `running` was acknowledged. They must contain it, or else they are not all.
     fn confirm(&mut self, now: Time, end: Offset, mut facts: Facts) {
         let is_unreadable = self.is_unreadable(&facts);
-        let Phase::Confirming { fact, offset, again_at, .. } = &mut self.phase else { return };
+        let Phase::Confirming { fact, offset } = &self.phase else { return };
         if end <= *offset {
-            *again_at = Some(now + RETRY);
+            self.again_at = Some(now + RETRY);
             self.trouble = Some("the broker that answers does not have the last facts".into());
             return;
         }
@@ -303,7 +286,7 @@ impl Once {
         self.unconfirmed_end = None;
         self.learn(facts);
         if self.scheduled.is_some() && self.skip().is_some() {
-            self.phase = Phase::Waiting { term, skip: None };
+            self.enter(Phase::Waiting { term, skip: None });
             self.begin_schedule(now);
         } else if self.scheduled.is_some() || !self.skip_if_settled() {
             // The outcome counts what was read only now: a failure, or that the key was forgotten.
@@ -313,14 +296,14 @@ impl Once {
 
     fn run(&mut self, fact: Fact) {
         self.late_answers = 0;
-        self.phase = Phase::Running { fact };
+        self.enter(Phase::Running { fact });
     }
 
     /// Notes why a reading has not reached its end yet; it is repeated.
     fn was_not_read(&mut self, error: Box<str>) {
         let is_new = self.trouble.as_ref() != Some(&error);
         self.trouble = Some(error.clone());
-        if is_new && let Phase::Asking { unrecorded, .. } = &self.phase {
+        if is_new && let Phase::Asking { unrecorded } = &self.phase {
             let note = match unrecorded {
                 Some(Fact { outcome, .. }) => Note::NotRecorded { outcome: *outcome, leads: false, error },
                 None => Note::FactsUnavailable { error },
@@ -334,22 +317,23 @@ impl Once {
         self.unacknowledged_since = None;
         // What was appended at that end shows that nothing stood beyond it.
         self.unconfirmed_end.take_if(|end| *end == offset);
-        if let Phase::Announcing { id: awaited, fact, .. } = &self.phase {
-            if *awaited == id {
+        let is_awaited = id == self.awaited;
+        if let Phase::Announcing { fact } = &self.phase {
+            if is_awaited {
                 let fact = fact.clone();
                 if self.unconfirmed_end.is_none() {
                     self.run(fact);
                 } else {
-                    let (read, until) = (self.read(), self.end_of_wait(now));
-                    self.phase = Phase::Confirming { read, fact, offset, again_at: None, until };
+                    self.enter(Phase::Confirming { fact, offset });
+                    (self.awaited, self.until) = (self.read(), Some(self.end_of_wait(now)));
                 }
             }
-        } else if let Phase::Recording { sent, .. } = &self.phase {
-            if sent.id == id {
+        } else if let Phase::Recording { .. } = self.phase {
+            if is_awaited {
                 self.finish(now, true);
             }
         } else if let Phase::Waiting { skip, .. } = &mut self.phase {
-            if skip.take_if(|skip| skip.id == id).is_some() {
+            if skip.take_if(|_| is_awaited).is_some() {
                 self.reported_at = None;
             }
             self.note_waiting();
@@ -358,14 +342,14 @@ impl Once {
 
     /// Handles a fact that was refused or not acknowledged; it may still be in the topic.
     fn fact_not_appended(&mut self, now: Time, id: u32, error: Box<str>) {
-        if let Phase::Announcing { id: awaited, .. } = self.phase {
-            if awaited == id {
-                self.trouble = Some(error);
-                self.give_up(now);
-            }
-        } else if let Some(sent) = self.sent().filter(|sent| sent.id == id) {
-            sent.again_at = Some(now + RETRY);
-            let outcome = sent.fact.outcome;
+        if id != self.awaited {
+            return;
+        }
+        if let Phase::Announcing { .. } = self.phase {
+            self.trouble = Some(error);
+            self.give_up(now);
+        } else if let Some(outcome) = self.sent().map(|fact| fact.outcome) {
+            self.again_at = Some(now + RETRY);
             self.look_after_topic(now);
             self.note_if_not_recorded(now, outcome, error);
         }
@@ -381,7 +365,7 @@ impl Once {
         if !run.started {
             self.not_started += 1;
             let again = self.scheduled.is_some() || self.not_started <= self.policy.retries;
-            self.phase = Phase::StandingBy;
+            self.enter(Phase::StandingBy);
             return self.stand_down(if again { Why::Failed } else { Why::Exited }, !again);
         }
         let status = run.status.code();
@@ -396,9 +380,8 @@ impl Once {
         } else {
             Facts { attempt: recorded, ..Facts::default() }
         });
-        self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
-        let sent = Sent { id, fact, again_at: None };
-        self.phase = Phase::Recording { sent, stop_by: None, leads: true };
+        self.enter(Phase::Recording { fact: fact.clone(), leads: true });
+        self.append(id, fact);
     }
 
     /// Handles that no process of the job is left, and none will be started under the term. Returns the run, if the release must contain
@@ -406,15 +389,15 @@ impl Once {
     pub(crate) fn term_is_over(&mut self, is_leaving: bool) -> Option<KeyedRun> {
         self.term = None;
         let has_outcome = matches!(self.phase, Phase::Recorded { .. } | Phase::Recording { .. });
-        let unrecorded = if let Phase::Recording { sent, .. } = &self.phase { Some(sent.fact.clone()) } else { None };
+        let unrecorded = if let Phase::Recording { fact, .. } = &self.phase { Some(fact.clone()) } else { None };
         let is_skipped = self.phase == Phase::Leaving;
         if self.scheduled.is_some() && unrecorded.is_none() && !(is_leaving && self.lacks_record()) {
-            self.phase = Phase::StandingBy;
+            self.enter(Phase::StandingBy);
         } else if !is_leaving && self.phase != Phase::Leaving {
             self.ask(unrecorded);
         } else if matches!(self.phase, Phase::Announcing { .. } | Phase::Confirming { .. } | Phase::Reading { .. }) {
             // A late answer about a run that is not begun any more means nothing.
-            self.phase = Phase::StandingBy;
+            self.enter(Phase::StandingBy);
         }
         let run = || KeyedRun { key: self.policy.key.clone(), is_window: Some(self.policy.runs_in_windows()) };
         (has_outcome || is_skipped).then(run)
@@ -460,22 +443,20 @@ impl Once {
 
     /// Handles that the outcome was recorded (`is_acknowledged`) or given up.
     fn finish(&mut self, now: Time, is_acknowledged: bool) {
-        let Phase::Recording { sent: Sent { fact: Fact { term, .. }, .. }, stop_by, leads } = self.phase else {
-            return;
-        };
+        let Phase::Recording { fact: Fact { term, .. }, leads } = self.phase else { return };
         self.reported_at = None;
         if !leads {
             self.ask(None);
-        } else if self.scheduled.is_some() && stop_by.is_some() {
-            self.phase = Phase::Recorded { why: None, is_acknowledged };
+        } else if self.scheduled.is_some() && self.until.is_some() {
+            self.enter(Phase::Recorded { why: None, is_acknowledged });
         } else if let Some(schedule) = &mut self.scheduled {
-            self.phase = Phase::Waiting { term, skip: None };
             schedule.ended();
+            self.enter(Phase::Waiting { term, skip: None });
             self.follow_schedule(now);
         } else {
             let again = self.skip().is_none();
             let why = if again { Why::Failed } else { Why::Exited };
-            self.phase = Phase::Recorded { why: Some(why), is_acknowledged };
+            self.enter(Phase::Recorded { why: Some(why), is_acknowledged });
             self.stand_down(why, !again);
         }
     }
@@ -490,7 +471,7 @@ impl Once {
         let why = self.trouble.clone().unwrap_or_else(|| unknown.into());
         self.actions.push_back(Action::Note(Note::FactsUnavailable { error: why }));
         self.stand_down(Why::FactsUnavailable, false);
-        self.phase = Phase::StandingBy;
+        self.enter(Phase::StandingBy);
     }
 
     fn stand_down(&mut self, why: Why, leaving: bool) {
@@ -500,7 +481,7 @@ impl Once {
     fn skip_if_settled(&mut self) -> bool {
         let Some((fact, _)) = self.skip() else { return false };
         let note = Note::OnceSkipped { key: self.policy.key.clone(), fact: fact.clone().into() };
-        self.phase = Phase::Leaving;
+        self.enter(Phase::Leaving);
         self.actions.push_back(Action::Note(note));
         self.stand_down(Why::Skipped, true);
         true
@@ -508,8 +489,8 @@ impl Once {
 
     /// Forbids claims until the facts were read (K1).
     fn ask(&mut self, unrecorded: Option<Fact>) {
-        let read = self.read();
-        self.phase = Phase::Asking { read, unrecorded };
+        self.enter(Phase::Asking { unrecorded });
+        self.awaited = self.read();
     }
 
     /// Asks for a reading, which creates a topic that is missing.
@@ -570,9 +551,9 @@ impl Once {
     fn announce(&mut self, now: Time, term: Offset, until: Time) {
         let id = self.next_id();
         let fact = self.begun(id, term);
-        self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
-        let looks_at = Some(now + until.since(now) / 2);
-        self.phase = Phase::Announcing { id, fact, looks_at, until: until.max(now) };
+        self.enter(Phase::Announcing { fact: fact.clone() });
+        self.append(id, fact);
+        (self.again_at, self.until) = (Some(now + until.since(now) / 2), Some(until.max(now)));
     }
 
     /// The fact that the wanted run begins, by what is known now.
@@ -594,9 +575,9 @@ impl Once {
     }
 
     /// The outcome, or the fact about skipped windows, that is not acknowledged yet.
-    fn sent(&mut self) -> Option<&mut Sent> {
-        if let Phase::Recording { sent, .. } | Phase::Waiting { skip: Some(sent), .. } = &mut self.phase {
-            Some(sent)
+    const fn sent(&self) -> Option<&Fact> {
+        if let Phase::Recording { fact, .. } | Phase::Waiting { skip: Some(fact), .. } = &self.phase {
+            Some(fact)
         } else {
             None
         }
@@ -604,10 +585,14 @@ impl Once {
 
     /// Sends it again, with another number.
     fn append_again(&mut self) {
+        let Some(fact) = self.sent().cloned() else { return };
         let id = self.next_id();
-        let Some(sent) = self.sent() else { return };
-        (sent.again_at, sent.id) = (None, id);
-        let fact = sent.fact.clone();
+        self.append(id, fact);
+    }
+
+    /// Sends a fact, whose acknowledgement is awaited.
+    fn append(&mut self, id: u32, fact: Fact) {
+        self.awaited = id;
         self.actions.push_back(Action::AppendFact { id, fact });
     }
 

@@ -7,9 +7,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UnreadFacts",
         breaks: "once: facts that were recorded before the claim took effect are not read again",
-        edits: &[edit(
-            "self.phase = Phase::Reading { read, term, until: self.end_of_wait(now) };",
-            "let _ = read;
+        edits: &[edit_in(
+            "led",
+            "(self.awaited, self.until) = (self.read(), Some(self.end_of_wait(now)));",
+            "self.read();
             self.announce(now, term, self.end_of_wait(now));",
         )],
         noticed_by: &[Model("a_runner_that_dies"), Model("a_runner_that_is_stopped")],
@@ -29,7 +30,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "OldFactsCount",
         breaks: "once: the answer to a query from before the claim took effect is taken for the present facts",
-        edits: &[edit("let Phase::Reading { read, term, until } = self.phase && ‹read == id› {", "id <= read")],
+        edits: &[edit_in("facts_read", "id != self.awaited", "id > self.awaited")],
         noticed_by: &[Node(
             "once::the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginning",
             "that was asked for before the claim",
@@ -57,9 +58,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "UnrecordedOutcome",
         breaks: "once: the release neither waits for the outcome's acknowledgement nor contains the outcome",
         edits: &[
-            edit(
-                "self.phase = Phase::Recording { sent, stop_by: None, leads: true };",
-                "self.phase = Phase::Recording { sent, stop_by: None, leads: true };
+            edit_in(
+                "run_ended",
+                "self.append(id, fact);",
+                "self.append(id, fact);
                 self.finish(Time::ZERO, true);",
             ),
             edit("self.scheduled.is_some() || run.key == self.policy.key", "run.key != self.policy.key"),
@@ -130,7 +132,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "StopWhileRecordingForgotten",
         breaks: "once: a stop that comes while the outcome of a run is recorded is forgotten, and the release does not report the run",
-        edits: &[edit("stop_by.get_or_insert(now + self.lease);", "let _ = stop_by;")],
+        edits: &[edit("self.until.get_or_insert(now + self.lease);", "let _ = now;")],
         noticed_by: &[Node(
             "schedule::a_stop_among_leftovers_of_a_run_ends_the_lead_when_the_outcome_is_recorded",
             "left: (None, Some(0), Some(\"stopped\"))",

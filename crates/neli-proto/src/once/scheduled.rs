@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::mem;
 
-use super::{Action, Once, Phase, Sent};
+use super::{Action, Once, Phase};
 use crate::fact::{Fact, Outcome, Place};
 use crate::note::Note;
 use crate::record::Offset;
@@ -55,8 +55,8 @@ impl Once {
         let (seq, id) = (self.next_id(), self.next_id());
         let fact = self.own_fact(seq, window.key, Outcome::Skipped, term);
         let fact = Fact { window: Some(window.span), ..fact };
-        self.actions.push_back(Action::AppendFact { id, fact: fact.clone() });
-        self.phase = Phase::Waiting { term, skip: Some(Sent { id, fact, again_at: None }) };
+        self.enter(Phase::Waiting { term, skip: Some(fact.clone()) });
+        self.append(id, fact);
     }
 
     pub(super) fn note_waiting(&mut self) {
