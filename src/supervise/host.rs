@@ -159,6 +159,7 @@ impl MainLoop {
     /// What is known beside a note of this role.
     fn moment(&self, role: usize) -> Moment<'_> {
         let (config, role) = (&self.config, &self.nodes.roles[role]);
+        let candidate = role.node.candidate();
         let (now, wall_ms) = (clock::now(), clock::wall_ms());
         Moment {
             topic: &config.elections.topic,
@@ -170,9 +171,9 @@ impl MainLoop {
             was_guard_killed: role.job.as_ref().is_some_and(|job| job.is_killed_alive),
             now,
             wall_ms,
-            lease_end: role.node.lease_end(),
-            claims_at: role.node.claims_at(),
-            is_leader_silent: role.node.leader().is_some_and(|leader| leader.is_silent(ReadAt { now, wall_ms })),
+            lease_end: candidate.lease_end(),
+            claims_at: candidate.claims_at(),
+            is_leader_silent: candidate.leader().is_some_and(|leader| leader.is_silent(ReadAt { now, wall_ms })),
         }
     }
 

@@ -78,7 +78,7 @@ impl Role {
     pub(super) fn part_with_idle_guard(&mut self, awaited: Option<&AwaitedGuard>) -> bool {
         let is_led_elsewhere = || matches!(self.node.holding(), Holding::Held { .. } | Holding::Done);
         let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle) || awaited.is_some_and(AwaitedGuard::is_idle);
-        let parts = has_idle && !self.node.lacks_guard() && is_led_elsewhere();
+        let parts = has_idle && !self.node.supervisor().lacks_guard() && is_led_elsewhere();
         self.job.take_if(|_| parts);
         parts
     }

@@ -87,7 +87,7 @@ impl MainLoop {
         let event = node::Event::Signal { signal, by_terminal };
         // It stops a process without a job. Beside a job it does not stop a role that has none.
         let is_for_jobs = signal == SIGQUIT && self.config.job.stop.signal != Some(SIGQUIT);
-        if !is_for_jobs || !self.nodes.tell_some(&event, |_, role| role.node.passes_signals_on()) {
+        if !is_for_jobs || !self.nodes.tell_some(&event, |_, role| role.node.supervisor().takes_signals()) {
             self.nodes.tell_all(&event);
         }
     }

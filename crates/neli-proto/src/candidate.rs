@@ -269,7 +269,7 @@ impl Candidate {
     }
 
     /// The leader, or the last leader.
-    pub(crate) const fn leader(&self) -> Option<&Leader> {
+    pub const fn leader(&self) -> Option<&Leader> {
         self.election.shown.last_term.leader.as_ref()
     }
 
@@ -302,7 +302,7 @@ impl Candidate {
     }
 
     /// The end of its own lease, while it holds one.
-    pub(crate) const fn lease_end(&self) -> Option<Time> {
+    pub const fn lease_end(&self) -> Option<Time> {
         match &self.state {
             State::Fenced(fenced) => Some(fenced.lease_end),
             State::Leading(leading) => Some(leading.lease_end),
@@ -316,7 +316,7 @@ impl Candidate {
     }
 
     /// When it claims, unless a record of another candidate comes before.
-    pub(crate) fn claims_at(&self) -> Option<Time> {
+    pub fn claims_at(&self) -> Option<Time> {
         let State::StandingBy { not_before } = self.state else { return None };
         let Election { listener, next_claim, cooling_off, is_judged, .. } = &self.election;
         let since = listener.claim_window()?.since;
@@ -343,7 +343,7 @@ impl Candidate {
     }
 
     /// The last released term, if no other term has begun.
-    pub(crate) const fn released_term(&self) -> Option<Offset> {
+    pub const fn released_term(&self) -> Option<Offset> {
         match self.election.listener.journal().view() {
             View::Released { term, .. } => Some(*term),
             View::Led(_) | View::NeverLed | View::Undecided(_) => None,

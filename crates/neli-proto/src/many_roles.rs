@@ -221,7 +221,7 @@ impl ManyRoles {
             self.history_cut(role);
         }
         if let Some((by, Body::Release { term, why, successor, .. })) = release
-            && node.released_term() == Some(term)
+            && node.candidate.released_term() == Some(term)
         {
             let why = why.unwrap_or_default();
             // The node may already have claimed the role that became vacant.

@@ -13,7 +13,6 @@ use crate::guard::{Answer, CommandKind};
 use crate::hello::Hello;
 use crate::hooks::{Hook, Hooks};
 use crate::job::CommandEnd;
-use crate::leadership::Leader;
 use crate::note::Refusal;
 use crate::once::{self, Once};
 use crate::random::Random;
@@ -174,6 +173,16 @@ impl Node {
         self.connect(now);
     }
 
+    /// What decides in the election.
+    pub const fn candidate(&self) -> &Candidate {
+        &self.candidate
+    }
+
+    /// What decides about the job.
+    pub const fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
+    }
+
     /// The term that it holds, while the lease lasts.
     pub fn leads(&self) -> Option<Offset> {
         self.candidate.leads()
@@ -184,29 +193,9 @@ impl Node {
         if let WantedState::Stop { why, .. } = self.candidate.wants()?.state { Some(why) } else { None }
     }
 
-    /// The last released term, if no other term has begun.
-    pub fn released_term(&self) -> Option<Offset> {
-        self.candidate.released_term()
-    }
-
     /// The holder of the role. A node that has ended stands no more, also if it did not depart in order: its job can't be killed, for example.
     pub fn holding(&self) -> Holding {
         if self.has_ended { Holding::Done } else { self.candidate.holding() }
-    }
-
-    /// The term of the job that is alive, or was last; `None` before the first job.
-    pub fn term(&self) -> Option<Offset> {
-        self.supervisor.term()
-    }
-
-    /// Whether signals to the process are passed on to the job: its main process runs, or is about to.
-    pub const fn passes_signals_on(&self) -> bool {
-        self.supervisor.takes_signals()
-    }
-
-    /// Whether the candidate waits for a guard that lives.
-    pub fn lacks_guard(&self) -> bool {
-        self.supervisor.lacks_guard()
     }
 
     /// Whether the candidate exits for good.
@@ -235,24 +224,9 @@ impl Node {
         !self.hooks.is_idle()
     }
 
-    /// When the node's own lease ends if nothing extends it; `None` if it holds none.
-    pub fn lease_end(&self) -> Option<Time> {
-        self.candidate.lease_end()
-    }
-
-    /// The leader, or the last leader.
-    pub const fn leader(&self) -> Option<&Leader> {
-        self.candidate.leader()
-    }
-
     /// Whether it leads, and would also after a revocation by the group.
     pub fn leads_on_if_revoked(&self) -> bool {
         self.leads().is_some() && self.candidate.is_kept_if_revoked()
-    }
-
-    /// When the node claims, unless a record of another candidate comes before.
-    pub fn claims_at(&self) -> Option<Time> {
-        self.candidate.claims_at()
     }
 
     /// The node's state, and the data that it knows.

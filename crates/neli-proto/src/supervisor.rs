@@ -302,7 +302,7 @@ impl Supervisor {
     }
 
     /// The term of the job that is alive, or was last; `None` before the first job.
-    pub(crate) fn term(&self) -> Option<Offset> {
+    pub fn term(&self) -> Option<Offset> {
         self.grant.map(|grant| grant.term)
     }
 

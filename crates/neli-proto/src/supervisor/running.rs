@@ -290,7 +290,7 @@ impl Supervisor {
 
     /// Whether a claim would be in vain, because there is no guard, one that is killed since it does not answer, or one that may fail as the
     /// last one did. While processes of the last guard's job are left, the candidate claims nothing anyway.
-    pub(crate) fn lacks_guard(&self) -> bool {
+    pub fn lacks_guard(&self) -> bool {
         self.next_guard.is_doubtful || self.next_guard.is_killed || self.next_guard_due().is_some()
     }
 

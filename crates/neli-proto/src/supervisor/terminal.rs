@@ -233,7 +233,7 @@ impl Supervisor {
     }
 
     /// Whether the main process is alive or about to be. The guard keeps a signal until the process has executed.
-    pub(crate) const fn takes_signals(&self) -> bool {
+    pub const fn takes_signals(&self) -> bool {
         matches!(self.job, Job::Ordered | Job::Running { .. } | Job::Stopping { main: Some(_), .. })
     }
 

@@ -163,7 +163,7 @@ fn a_run_that_the_guard_has_killed_did_not_end_by_itself() {
         host.now = host.now + LEASE;
         let (status, ended_at) = (JobStatus::Signaled(killed_by), host.now);
         host.answers(Answer::Exited { status, ended_at, left: false, foreground: false });
-        host.answers(Answer::Fenced { term: host.node.term().unwrap(), end: None });
+        host.answers(Answer::Fenced { term: host.node.supervisor().term().unwrap(), end: None });
         assert_eq!(of_runs(&host.actions()), [(why, status, LEASE.as_secs(), 1)]);
     }
 }

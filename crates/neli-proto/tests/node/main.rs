@@ -324,7 +324,7 @@ fn a_topic_that_was_created_again_is_refused_if_the_settings_require_it() {
 #[test]
 fn the_guard_is_replaced_when_no_job_is_alive() {
     let mut host = Host::leading(&[]);
-    let term = host.node.term().unwrap();
+    let term = host.node.supervisor().term().unwrap();
     host.elects(candidate::Event::HistoryCut);
     let actions = host.actions();
     assert!(actions.contains(&Action::Order(Order::Kill)) && !actions.contains(&Action::RenewGuard), "{actions:?}");

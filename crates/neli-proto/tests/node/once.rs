@@ -152,7 +152,7 @@ fn the_job_waits_for_what_is_recorded_and_for_the_acknowledgement_of_its_beginni
     let (append, fact) = begun.appended.unwrap();
     assert_eq!(
         (fact.outcome, fact.attempt, fact.term, &*fact.key),
-        (Outcome::Running, 1, host.node.term().unwrap(), KEY)
+        (Outcome::Running, 1, host.node.supervisor().term().unwrap(), KEY)
     );
     assert!(!begun.spawns);
     facts(&mut host, FactsEvent::Appended { id: append, offset: 0 });

@@ -53,7 +53,10 @@ fn each_lead_without_the_facts_doubles_the_wait_before_the_next_also_if_another_
         let stands_by = asked(&mut host);
         assert!(stands_by.releases.is_some());
         host.reads_what_it_sent();
-        assert!(host.node.claims_at().is_some(), "it says when it claims, if it can read the facts by then");
+        assert!(
+            host.node.candidate().claims_at().is_some(),
+            "it says when it claims, if it can read the facts by then"
+        );
         let term = host.end();
         host.reads(by("db1", Body::Claim { after: term - 1, lease_ms: 2_000, overlap: None }));
         let why = Some(Why::FactsUnavailable.as_str().into());

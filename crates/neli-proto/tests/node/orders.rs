@@ -24,7 +24,7 @@ fn stop_and_kill_never_wait_behind_signals() {
 #[test]
 fn a_guard_owes_no_release_once_another_claims_after_one_that_was_not_confirmed() {
     let mut host = Host::leading(&[]);
-    let term = host.node.term().unwrap();
+    let term = host.node.supervisor().term().unwrap();
     host.happens(Event::StandDown { why: Why::Resigned, leaving: false });
     host.ends(neli_proto::supervisor::JobStatus::Exited(0));
     host.actions();

@@ -198,7 +198,7 @@ fn wanted_after_release(reason: Why) -> Vec<Action> {
     }
     let read = candidate::Event::Read { offset: host.end(), record: Some(record), written_ms: None };
     many.tell(host.now, 0, &mut host.node, read);
-    assert_eq!(host.node.released_term(), term);
+    assert_eq!(host.node.candidate().released_term(), term);
     wanted(&mut many);
     many.handle_timeout(host.now + HELLO_AFTER_LEAD);
     wanted(&mut many)

@@ -247,7 +247,7 @@ fn an_outcome_that_is_not_confirmed_when_the_leader_goes_is_reported() {
         let mut all = host.actions();
         if !is_confirmed {
             host.pass(LEASE);
-            host.answers(Answer::Fenced { term: host.node.term().unwrap(), end: None });
+            host.answers(Answer::Fenced { term: host.node.supervisor().term().unwrap(), end: None });
             all.extend(host.actions());
         }
         host.reads_what_it_sent();
@@ -470,7 +470,7 @@ fn nothing_is_claimed_before_the_outcome_of_a_lost_lead_is_recorded() {
     host.ends(JobStatus::Exited(0));
     host.actions();
     host.pass(LEASE);
-    host.answers(Answer::Fenced { term: host.node.term().unwrap(), end: None });
+    host.answers(Answer::Fenced { term: host.node.supervisor().term().unwrap(), end: None });
     let id = asked(&mut host).read.expect("a later run may have been recorded");
     host.reads_what_it_sent();
     read(&mut host, id, done(4));

@@ -258,7 +258,7 @@ fn the_outcome_of_a_lost_lead_is_recorded_unless_a_later_run_is_found() {
         host.ends(JobStatus::Exited(0));
         host.actions();
         host.pass(LEASE);
-        host.answers(Answer::Fenced { term: host.node.term().unwrap(), end: None });
+        host.answers(Answer::Fenced { term: host.node.supervisor().term().unwrap(), end: None });
         let id = asked(&mut host).read.unwrap();
         host.reads_what_it_sent();
         read(&mut host, id, of(number, term));

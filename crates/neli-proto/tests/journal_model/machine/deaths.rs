@@ -16,7 +16,7 @@ impl Machine {
             && let Some(Reading::Record(seen, _)) = self.to_read(log)
         {
             // The supervisor had just read that record and informed its guard, but had not judged it.
-            let term = self.node.term().unwrap_or(-1);
+            let term = self.node.supervisor().term().unwrap_or(-1);
             self.guard.obey(now, Order::Lease(Grant { term, seen, next_seq: 0, until: Time::ZERO }));
         }
         self.life = Life::Dead;
