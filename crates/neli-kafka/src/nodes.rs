@@ -331,7 +331,7 @@ impl<R: HasNode> Nodes<R> {
             if let Some(election) = self.session.election(number(role)) {
                 *self.roles[role].election_mut() = election;
             }
-            if let (Some(many), Some(partitions)) = (&mut self.many, self.session.partitions()) {
+            if let (Some(many), Some(partitions)) = (&mut self.many, self.session.router.partitions()) {
                 many.listens(now, role, end, partitions.unsigned_abs());
             }
         } else if let candidate::Event::Delivered { .. } = event {
@@ -380,7 +380,7 @@ impl<R: HasNode> Nodes<R> {
 
     /// Passes on the records of others, which were read before the event that follows.
     fn take_passed(&mut self, now: Time, role: usize) {
-        if let Some(passed) = self.session.take_passed(number(role)) {
+        if let Some(passed) = self.session.router.take_passed(number(role)) {
             self.call(now, role, |node| node.handle(now, Event::Election(passed)));
             self.note_caught_up(role);
         }
@@ -389,7 +389,7 @@ impl<R: HasNode> Nodes<R> {
     /// A node that has read everything learns of other elections' records only before it acts.
     fn note_caught_up(&mut self, role: usize) {
         if self.roles[role].node().is_caught_up() {
-            self.session.note_caught_up(number(role));
+            self.session.router.note_caught_up(number(role));
         }
     }
 

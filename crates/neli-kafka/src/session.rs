@@ -45,7 +45,7 @@ pub struct Session {
     /// The roles for which the producer was replaced already, if they want that: another role has wanted it.
     behind: BTreeSet<u32>,
     readers: KafkaReaders,
-    router: Router,
+    pub(crate) router: Router,
     /// The topic that has as many partitions as the readers use, once that is known; and how many it was said to have later.
     counted: Option<TopicIdentity>,
     grown_to: i32,
@@ -183,16 +183,6 @@ impl Session {
         self.follow_router();
     }
 
-    /// The role has read its journal up to the end.
-    pub(crate) fn note_caught_up(&mut self, role: u32) {
-        self.router.note_caught_up(role);
-    }
-
-    /// The records of other elections since the role last got them: to be passed on before the role gets a timeout or another event.
-    pub(crate) fn take_passed(&mut self, role: u32) -> Option<Event> {
-        self.router.take_passed(role)
-    }
-
     /// Asks soon where the log ends.
     pub(crate) fn look_for_end(&mut self, role: u32) {
         self.router.look_for_end(role);
@@ -223,11 +213,6 @@ impl Session {
             self.tell(role, Event::Undelivered { seq, may_be_in_log: false });
         }
         false
-    }
-
-    /// How many partitions the topic has, once that is known.
-    pub(crate) const fn partitions(&self) -> Option<i32> {
-        self.router.partitions()
     }
 
     /// Asks for the id of the topic with this name until there is an answer: [`Event::TopicIdentified`], for all roles.

@@ -122,19 +122,19 @@ async fn what_others_wrote_is_passed_to_a_node_before_whatever_happens_to_it() {
     assert!(nodes.roles[0].node.is_caught_up());
     another_writes(&mut nodes, 1);
     assert_eq!(
-        nodes.session.take_passed(0),
+        nodes.session.router.take_passed(0),
         Some(candidate::Event::Passed { first: 1, last: 1 }),
         "it waits for the next event"
     );
     another_writes(&mut nodes, 2);
     nodes.handle_timeout(clock::now(), 0);
-    assert_eq!(nodes.session.take_passed(0), None);
+    assert_eq!(nodes.session.router.take_passed(0), None);
     another_writes(&mut nodes, 3);
     nodes.tell(clock::now(), 0, Event::StandDown { why: Why::Resigned, leaving: false });
-    assert_eq!(nodes.session.take_passed(0), None);
+    assert_eq!(nodes.session.router.take_passed(0), None);
     another_writes(&mut nodes, 4);
     nodes.tell_all(&Event::SpreadBy(None));
-    assert_eq!(nodes.session.take_passed(0), None);
+    assert_eq!(nodes.session.router.take_passed(0), None);
 }
 
 #[tokio::test]

@@ -173,8 +173,7 @@ impl Router {
                 self.order(reading, Order::ReadFrom { partition, offset });
             }
         }
-        let place = self.place_mut(role);
-        (place.has_begun, place.passed_below) = (true, offset);
+        self.place_mut(role).passed_below = Some(offset);
         self.eager.insert(role);
         self.join_live(reading, partition);
         self.start_extra(now);
@@ -185,14 +184,14 @@ impl Router {
         self.eager.remove(&role);
     }
 
-    /// The records of others that the election must get before it acts.
+    /// The records of other elections since this one last got them: to be passed on before it gets a timeout or another event.
     pub(super) fn take_passed(&mut self, role: u32) -> Option<Event> {
-        let place = self.place(role);
-        let reading = place.reading.filter(|_| place.has_begun)?;
+        let ReadingPlace { reading: Some(reading), passed_below: Some(passed_below) } = *self.place(role) else {
+            return None;
+        };
         let position = self.progress.get(&(reading, self.partition_of(role)?))?.position;
-        let passed_below = place.passed_below;
         (passed_below < position).then(|| {
-            self.place_mut(role).passed_below = position;
+            self.place_mut(role).passed_below = Some(position);
             Event::Passed { first: passed_below, last: position - 1 }
         })
     }
@@ -262,9 +261,9 @@ impl Router {
     fn receive(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: Option<SessionEvent>) {
         let is_gap = self.pass_gap(reading, partition, offset);
         if let Some(SessionEvent::Election { role, event }) = record {
-            if self.follows(role, reading, partition) && offset >= self.place(role).passed_below {
+            if self.follows(role, reading, partition) && self.place(role).passed_below <= Some(offset) {
                 self.tell_passed(role);
-                self.place_mut(role).passed_below = offset + 1;
+                self.place_mut(role).passed_below = Some(offset + 1);
                 self.tell(role, event);
             }
         } else {
@@ -326,7 +325,7 @@ impl Router {
         for role in self.followers(reading, partition) {
             self.tell_passed(role);
             let place = self.place_mut(role);
-            place.passed_below = place.passed_below.max(offset);
+            place.passed_below = place.passed_below.max(Some(offset));
         }
         if let Some(progress) = self.progress.get_mut(&(reading, partition)) {
             progress.position = offset;
@@ -379,7 +378,7 @@ impl Router {
 
     fn follows(&self, role: u32, reading: u32, partition: i32) -> bool {
         let place = self.place(role);
-        place.has_begun && place.reading == Some(reading) && self.partition_of(role) == Some(partition)
+        place.passed_below.is_some() && place.reading == Some(reading) && self.partition_of(role) == Some(partition)
     }
 
     fn partition_of(&self, role: u32) -> Option<i32> {
@@ -405,10 +404,8 @@ const READER_RECOVERS: Duration = Duration::from_secs(5);
 struct ReadingPlace {
     /// The reading that the election follows.
     reading: Option<u32>,
-    /// The election has named the offset from which it reads.
-    has_begun: bool,
-    /// The election has got every record below this offset.
-    passed_below: i64,
+    /// The election has got every record below this offset; `None` before it has named the one from which it reads.
+    passed_below: Option<i64>,
 }
 
 /// The stage of a reading of a partition.
@@ -552,7 +549,7 @@ impl Router {
             return;
         }
         for role in self.all_followers(reading, partition) {
-            if !self.place(role).has_begun {
+            if self.place(role).passed_below.is_none() {
                 self.order(live, Order::Ask);
             }
             self.tell_passed(role);
