@@ -104,7 +104,7 @@ fn log_panics(logger: Logger) {
 
 impl MainLoop {
     fn new(prepared: Prepared, logger: Logger, started: Time) -> Result<Self> {
-        let Prepared { config, access, broker, job_maker, job, signals, shell, earlier_children, bound } = prepared;
+        let Prepared { config, access, broker, job_maker, job, signals, shell, other_children, bound } = prepared;
         let writes_to_file_alone = config.log.file.is_some() && config.health_command.is_some();
         let stderr = if writes_to_file_alone { logger.on_stderr()? } else { logger.clone() };
         logger.event(&events::started(&config, &job_maker.member));
@@ -151,7 +151,7 @@ impl MainLoop {
             reserve_of_client: Reserve::of(OF_CLIENT),
             broker,
             broker_end,
-            earlier_children,
+            other_children,
             broker_session: None,
             lack_of_guards: Reminder::default(),
             warned_of: BTreeSet::new(),
@@ -344,7 +344,7 @@ impl MainLoop {
     /// Whether a guard that was told to exit has not ended yet.
     fn has_closed_guards(&self) -> bool {
         let mut jobs = self.nodes.roles.iter().filter_map(|role| role.job.as_ref());
-        jobs.any(|job| !job.guard.owes_release() && !job.guard.is_dead())
+        jobs.any(|job| !job.guard.owes_release() && !job.guard.is_dead)
     }
 
     /// Wakes the loop at this time; `None` means never.
@@ -433,8 +433,8 @@ struct MainLoop {
     broker: Option<FoundBroker>,
     /// Reports its end; `None` once that was handled.
     broker_end: Option<Ready>,
-    /// The children from before this program that were not waited for.
-    earlier_children: Vec<Pid>,
+    /// The children from before this program, and the broker that it started, as far as they were not waited for.
+    other_children: Vec<Pid>,
     /// The time without a heartbeat after which a broker counts as dead; set when the lease was compared with it.
     broker_session: Option<Duration>,
     /// That guards can't be started for now, which may concern many roles.

@@ -34,8 +34,10 @@ const GUARD: &str = "guard";
 #[derive(Debug)]
 pub struct GuardHandle {
     process: HeldProcess,
-    is_dead: bool,
-    end: Option<ExitStatus>,
+    /// Whether it is [known](Self::note_death) to have ended.
+    pub(crate) is_dead: bool,
+    /// How it has ended, if it was waited for.
+    pub(crate) end: Option<ExitStatus>,
     channel: Channel<Order>,
     /// The term that it must release if this process dies.
     owed: Cell<Option<i64>>,
@@ -181,16 +183,6 @@ impl GuardHandle {
     /// process.
     pub(crate) fn note_death(&mut self, end: Option<ExitStatus>) {
         (self.is_dead, self.end) = (true, end);
-    }
-
-    /// How it has ended, if it was waited for.
-    pub(crate) fn end(&self) -> Option<ExitStatus> {
-        self.end
-    }
-
-    /// Whether it is [known](Self::note_death) to have ended.
-    pub(crate) fn is_dead(&self) -> bool {
-        self.is_dead
     }
 
     /// Whether it has ended, according to the kernel. If another process traces it, this process can't wait for it until that one has.

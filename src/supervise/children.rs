@@ -2,7 +2,6 @@
 
 use std::mem;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Child;
 
 use neli_kafka::{Host, clock};
 use neli_proto::node;
@@ -45,8 +44,8 @@ impl MainLoop {
         jobs.position(|job| job.is_some_and(|job| mem::take(&mut job.is_death_unreported)))
     }
 
-    /// Waits for children that have ended, and returns whether others are left. Brokers that have ended are removed from the list;
-    /// [`handle_children`](Self::handle_children) handles the deaths of guards.
+    /// Waits for children that have ended, and returns whether others are left. [`handle_children`](Self::handle_children) handles the deaths of
+    /// guards.
     pub(super) fn reap_children(&mut self) -> bool {
         let reaped = reap::reap(REAPED_TOGETHER, |ended| {
             self.nodes.roles.iter().for_each(|role| role.hooks.end_group_of(ended));
@@ -67,8 +66,7 @@ impl MainLoop {
                 // Another process stopped the guard, but the guard must run.
                 self.job_with_guard(*pid).iter().for_each(|job| drop(job.guard.signal(SIGCONT)));
             } else {
-                self.earlier_children.retain(|child| child != pid);
-                self.broker.iter_mut().for_each(|broker| drop(broker.started.take_if(|child| pid_of(child) == *pid)));
+                self.other_children.retain(|child| child != pid);
                 if let Some(job) = self.job_with_guard(*pid) {
                     job.note_guards_death(Some(*status));
                 }
@@ -80,22 +78,20 @@ impl MainLoop {
     /// The job whose guard has this pid and is not known to be dead.
     fn job_with_guard(&mut self, pid: Pid) -> Option<&mut GuardedJob> {
         let mut jobs = self.nodes.roles.iter_mut().filter_map(|role| role.job.as_mut());
-        jobs.find(|job| job.guard.pid() == pid && !job.guard.is_dead())
+        jobs.find(|job| job.guard.pid() == pid && !job.guard.is_dead)
     }
 
     /// Kills a guard that hangs or has closed its socket, with its job.
     pub(super) fn kill_guard(&mut self, role: usize) {
-        let lease = self.config.timings.lease;
         let job = self.nodes.roles[role].job.as_mut();
-        if self.reserve.lent(|| job.is_some_and(|job| job.kill_guard(lease))) {
+        if self.reserve.lent(|| job.is_some_and(GuardedJob::kill_guard)) {
             self.kill_orphans(role);
         }
     }
 
     pub(super) fn inherit_orphans(&mut self, role: usize) {
-        let lease = self.config.timings.lease;
         let job = &mut self.nodes.roles[role].job;
-        self.reserve.lent(|| job.iter_mut().for_each(|job| job.inherit_orphans(lease)));
+        self.reserve.lent(|| job.iter_mut().for_each(GuardedJob::inherit_orphans));
         self.kill_orphans(role);
     }
 
@@ -140,19 +136,14 @@ impl MainLoop {
         orphans.guard.is_some() || !orphans.tree.is_gone()
     }
 
-    /// This process's children that don't belong to this role's job and were not waited for: hooks, brokers, those from before this program, and the
+    /// This process's children that don't belong to this role's job and were not waited for: hooks, the broker, those from before this program, and the
     /// guards of other roles, which kill their own jobs.
     fn children_of_others(&self, role: usize) -> Vec<Pid> {
-        let brokers = self.broker.iter().filter_map(|broker| broker.started.as_ref()).map(pid_of);
         let hooks = self.nodes.roles.iter().flat_map(|role| role.hooks.pids());
         let others = self.nodes.roles.iter().enumerate().filter(|(other, _)| *other != role);
         let guards = others.filter_map(|(_, role)| role.job.as_ref()).map(|job| &job.guard);
-        let guards = guards.filter(|guard| !guard.is_dead()).map(GuardHandle::pid);
-        let others = brokers.chain(hooks).chain(guards).chain(procfs::children_of_other_threads());
-        others.chain(self.earlier_children.iter().copied()).collect()
+        let guards = guards.filter(|guard| !guard.is_dead).map(GuardHandle::pid);
+        let others = hooks.chain(guards).chain(procfs::children_of_other_threads());
+        others.chain(self.other_children.iter().copied()).collect()
     }
-}
-
-fn pid_of(child: &Child) -> Pid {
-    Pid::from_raw(child.id().cast_signed())
 }

@@ -61,7 +61,7 @@ impl MainLoop {
                 // The end of file is a reason to kill, but never to release: only the guard's death is.
                 Ok(None) => {
                     job.is_silent = true;
-                    job.is_killed_alive |= !job.guard.is_dead() && !procfs::is_ending(job.guard.pid());
+                    job.is_killed_alive |= !job.guard.is_dead && !procfs::is_ending(job.guard.pid());
                     return self.kill_guard(role);
                 }
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {}

@@ -167,7 +167,7 @@ impl MainLoop {
             stop_signal: config.job.stop.signal,
             timings: &config.timings,
             guard: role.job.as_ref().map_or(0, |job| job.guard.pid().as_raw()),
-            guard_end: role.job.as_ref().and_then(|job| job.guard.end()),
+            guard_end: role.job.as_ref().and_then(|job| job.guard.end),
             was_guard_killed: role.job.as_ref().is_some_and(|job| job.is_killed_alive),
             now,
             wall_ms,

@@ -11,7 +11,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::Duration;
 
 use neli_kafka::{ElectionId, clock};
 use neli_proto::guard::Killing;
@@ -106,7 +105,7 @@ impl GuardedJob {
 
     /// Nothing is left to kill of a guard that is dead and has left no process.
     pub(super) fn stop_watching_if_over(&mut self) {
-        self.watch.take_if(|_| self.guard.is_dead() && self.orphans.is_none());
+        self.watch.take_if(|_| self.guard.is_dead && self.orphans.is_none());
     }
 
     fn watch_guard(&mut self) {
@@ -145,7 +144,7 @@ impl GuardedJob {
 
     /// Notes the guard's death if it is being killed and has ended. Its tracer may keep it, and then no SIGCHLD reports the death.
     pub(super) fn notice_guards_death(&mut self) {
-        if self.kills_guard() && !self.guard.is_dead() && self.guard.has_ended() {
+        if self.kills_guard() && !self.guard.is_dead && self.guard.has_ended() {
             self.note_guards_death(None);
         }
     }
@@ -153,14 +152,14 @@ impl GuardedJob {
     /// Kills a guard that does not answer or has closed its socket, and all processes of its job that are found. The guard may take long to
     /// die (in state D, frozen), and its job must not live on for that time. Returns false if the guard's death is known, so that nothing was
     /// killed.
-    pub(super) fn kill_guard(&mut self, lease: Duration) -> bool {
-        if self.guard.is_dead() {
+    pub(super) fn kill_guard(&mut self) -> bool {
+        if self.guard.is_dead {
             return false;
         }
         // It may have ended already.
         let _ = self.guard.signal(SIGKILL);
         if !self.kills_guard() {
-            self.orphans = Some(self.orphans(Some(self.guard.pid()), lease));
+            self.orphans = Some(self.orphans(Some(self.guard.pid())));
         }
         true
     }
@@ -173,8 +172,8 @@ impl GuardedJob {
     }
 
     /// Takes over the processes of a dead guard's job: this process is a subreaper, and must kill them.
-    pub(super) fn inherit_orphans(&mut self, lease: Duration) {
-        let mut orphans = self.orphans(None, lease);
+    pub(super) fn inherit_orphans(&mut self) {
+        let mut orphans = self.orphans(None);
         orphans.killing.seen_alive(self.lived_at.take());
         self.orphans = Some(orphans);
     }
@@ -185,11 +184,11 @@ impl GuardedJob {
     }
 
     /// All processes that descend from this process, are in the job's control group, or have its mark. They count as stuck if they are still
-    /// alive after `lease`. So does their guard, if it is not known to be dead.
-    fn orphans(&self, guard: Option<Pid>, lease: Duration) -> Orphans {
+    /// alive after a lease. So does their guard, if it is not known to be dead.
+    fn orphans(&self, guard: Option<Pid>) -> Orphans {
         let mut tree = Tree::below(Pid::this(), self.cgroup.clone(), self.config.mark);
         tree.prioritize_killed();
-        Orphans { tree, killing: Killing::with_every_method(clock::now(), lease), guard }
+        Orphans { tree, killing: Killing::with_every_method(clock::now(), self.config.lease), guard }
     }
 }
 
@@ -306,6 +305,7 @@ mod tests {
     use std::process::{Command, Stdio};
     use std::sync::mpsc;
     use std::thread;
+    use std::time::Duration;
 
     fn orphans_in(tree: Tree, guard: Option<Pid>, lease: Duration) -> Orphans {
         Orphans { tree, killing: Killing::with_every_method(clock::now(), lease), guard }

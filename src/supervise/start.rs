@@ -48,8 +48,8 @@ pub(super) struct Prepared {
     pub(super) job: Option<GuardedJob>,
     pub(super) signals: SignalFd,
     pub(super) shell: ShellState,
-    /// The children from before this program: those of a shell that has executed it.
-    pub(super) earlier_children: Vec<Pid>,
+    /// The children from before this program, those of a shell that has executed it; and the broker that it started.
+    pub(super) other_children: Vec<Pid>,
     /// The socket of `--listen`, which is bound before the group is joined.
     pub(super) bound: Option<TcpListener>,
 }
@@ -135,7 +135,6 @@ impl Prepared {
         let bound = config.listen.as_ref().map(http::bind).transpose()?;
         config.listening_at = bound.as_ref().map(TcpListener::local_addr).transpose()?;
         procfs::keep_open().context("/proc can't be read")?;
-        let earlier_children = procfs::children();
         let (guard_is_real_time, scheduling) = attributes::take_priority()?;
         if !guard_is_real_time {
             let (timings, warning) = config.with_wider_kill_margin(limits::longest_quota().as_ref())?;
@@ -157,6 +156,7 @@ impl Prepared {
         let bits = random_bytes().context("no randomness")?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
+        let other_children = procfs::children();
         let release_queue = ReleaseQueue::new().context("no file in memory for the guards' releases")?;
         let mut job_maker = JobMaker {
             member,
@@ -188,7 +188,7 @@ impl Prepared {
         if !has_cgroup && cgroup::kills_without_one().is_none() {
             config.warnings.push(cgroup::WITHOUT_ONE.to_owned());
         }
-        Ok((runtime, Self { config, access, broker, job_maker, job, signals, shell, earlier_children, bound }))
+        Ok((runtime, Self { config, access, broker, job_maker, job, signals, shell, other_children, bound }))
     }
 }
 
