@@ -152,7 +152,6 @@ impl MainLoop {
             broker,
             broker_end,
             other_children,
-            broker_session: None,
             lack_of_guards: Reminder::default(),
             warned_of: BTreeSet::new(),
             is_unfinished: false,
@@ -435,8 +434,6 @@ struct MainLoop {
     broker_end: Option<Ready>,
     /// The children from before this program, and the broker that it started, as far as they were not waited for.
     other_children: Vec<Pid>,
-    /// The time without a heartbeat after which a broker counts as dead; set when the lease was compared with it.
-    broker_session: Option<Duration>,
     /// That guards can't be started for now, which may concern many roles.
     lack_of_guards: Reminder,
     /// The warnings that are said once.

@@ -1,7 +1,6 @@
 //! What the main loop does with the nodes' actions and the session's events, besides what every host does.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use neli_kafka::{Host, Nodes, SessionEvent, clock};
 use neli_proto::candidate::Event;
@@ -119,7 +118,10 @@ impl Host for MainLoop {
 
     fn handle_process_event(&mut self, now: Time, event: SessionEvent) {
         if let SessionEvent::BrokerSession(session) = event {
-            self.judge_lease(session);
+            // The lease may be shorter than a broker's death takes.
+            if let Some(warning) = assumptions::warning(&self.config.timings, session) {
+                self.logger.warn(format!("{}: {warning}", self.config.lease_shown));
+            }
         } else if let SessionEvent::Created { topic, replicas, brokers } = event {
             self.logger.event(&events::topic_created(&topic, replicas, brokers));
         } else if let SessionEvent::Debug(message) = event {
@@ -219,16 +221,6 @@ impl MainLoop {
 
     fn forget_journal(&mut self, role: usize) {
         self.tell(role, node::Event::Election(Event::HistoryCut));
-    }
-
-    /// Warns once if the lease is shorter than a broker's death takes.
-    fn judge_lease(&mut self, session: Duration) {
-        if self.broker_session.replace(session).is_some() {
-            return;
-        }
-        if let Some(warning) = assumptions::warning(&self.config.timings, session) {
-            self.logger.warn(format!("{}: {warning}", self.config.lease_shown));
-        }
     }
 
     /// Makes the guard run the health command. The command's output comes to this process, which passes it on to stderr, so that the

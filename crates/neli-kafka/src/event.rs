@@ -152,8 +152,8 @@ pub enum SessionEvent {
         /// The line.
         error: String,
     },
-    /// The time without a heartbeat after which the controller takes a broker for dead. Reported if the value could be read and there are
-    /// other brokers.
+    /// The time without a heartbeat after which the controller takes a broker for dead. Reported if the value could be read and is another than before,
+    /// and there are other brokers.
     BrokerSession(Duration),
     /// A topic was missing, and this process created it.
     Created {

@@ -54,6 +54,8 @@ pub struct Session {
     is_judging: bool,
     /// Whether it was said what may lose the topic's records.
     has_told_risks: bool,
+    /// The session timeout of a broker that was reported last.
+    broker_timeout: Option<Duration>,
     /// When the question is asked again that could not be for lack of a thread, if so.
     judges_again_at: Option<Time>,
     /// Since when no broker answers the reader of all partitions, or when that was replaced last because of it.
@@ -107,6 +109,7 @@ impl Session {
             unjudged: BTreeMap::new(),
             is_judging: false,
             has_told_risks: false,
+            broker_timeout: None,
             judges_again_at: None,
             down_since: None,
             unidentified_since: None,
@@ -289,7 +292,11 @@ impl Session {
             }
             KafkaEvent::Partitions(partitions) => self.found(partitions),
             KafkaEvent::Process(event) => {
-                if let SessionEvent::HelloDelivered = event {
+                if let SessionEvent::BrokerSession(session) = event
+                    && self.broker_timeout.replace(session) == Some(session)
+                {
+                    return;
+                } else if let SessionEvent::HelloDelivered = event {
                     self.last_hello_until = None;
                 } else if let SessionEvent::Outage { error } = &event {
                     let since = self.down_since.unwrap_or_else(clock::now);

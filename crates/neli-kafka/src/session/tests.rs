@@ -50,6 +50,19 @@ async fn a_producer_that_is_renewed_asks_again_how_the_topic_is_set() {
     await_event(&mut session, is_answer).await;
 }
 
+/// The question comes with each judgement of the topic, and each host warns of the answer.
+#[tokio::test]
+async fn a_broker_s_session_timeout_is_reported_once() {
+    let mut session = session("127.0.0.1:9", 1);
+    for seconds in [9, 9, 60, 60] {
+        session.handle_kafka_event(SessionEvent::BrokerSession(Duration::from_secs(seconds)).into());
+    }
+    let reported = session.outputs.drain(..).map(|event| {
+        if let SessionEvent::BrokerSession(timeout) = event { timeout.as_secs() } else { panic!("{event:?}") }
+    });
+    assert_eq!(reported.collect::<Vec<_>>(), [9, 60]);
+}
+
 /// A machine may have no thread to spare for a while.
 #[tokio::test]
 async fn the_settings_are_asked_for_again_after_a_lack_of_threads() {
