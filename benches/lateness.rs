@@ -6,9 +6,9 @@
 
 #![expect(clippy::expect_used, reason = "a program that gives up when it can't measure")]
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use harness::figures::{Figures, Row};
 use neli_kafka::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::attributes::Mark;
-use neli_run::process::memory_files::ReleaseQueue;
+use neli_run::process::memory_files::release_queue;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::unistd;
 
@@ -72,7 +72,7 @@ fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
     fs::write(&program, format!("#!/bin/sh\n{commands} {PROGRAM} \"$@\"\n")).expect("a script");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).expect("a script");
     let job = format!("for i in $(seq 2 {busy}); do (while :; do :; done) & done; while :; do :; done");
-    let queue = ReleaseQueue::new().expect("a file in memory");
+    let queue = release_queue().expect("a file in memory");
     let guard = GuardHandle::start(&program, &guard_config(&job, &queue)).expect("a guard");
     let (mut to_main, mut to_all) = (Vec::new(), Vec::new());
     for term in 0..n {
@@ -96,7 +96,7 @@ fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
     vec![row("main", to_main), row("tree", to_all)]
 }
 
-fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
+fn guard_config(job: &str, release_queue: &File) -> GuardConfig {
     GuardConfig {
         command: ["/bin/sh", "-c", job].map(Into::into).into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
@@ -106,7 +106,7 @@ fn guard_config(job: &str, release_queue: &ReleaseQueue) -> GuardConfig {
         lease: Duration::from_secs(5),
         mark: Mark::new(),
         releaser: "/bin/false".into(),
-        release_queue: release_queue.number(),
+        release_queue: release_queue.as_raw_fd(),
         ..GuardConfig::default()
     }
 }

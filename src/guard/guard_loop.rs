@@ -29,7 +29,7 @@ use crate::guard::lease::{self, Lease};
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::{self, EarlierAttributes, Scheduling};
 use crate::process::cgroup::Cgroup;
-use crate::process::memory_files::{self, ReleaseQueue};
+use crate::process::memory_files;
 use crate::process::reap::reap;
 use crate::process::shell::ShellCommands;
 use crate::process::spawn::Image;
@@ -93,7 +93,7 @@ pub(super) struct GuardLoop {
     /// The control group below the tree's into which the present or next run is created.
     pub(super) run_cgroup: Option<OwnedFd>,
     runs: u64,
-    pub(super) release_queue: ReleaseQueue,
+    pub(super) release_queue: File,
     /// The guard's last action, once it has decided to end.
     pub(super) ending: Option<Action>,
     /// With `--embedded` no new broker begins while this process holds it. The program that releases has it no more.
@@ -115,9 +115,9 @@ impl GuardLoop {
         let channel = ManuallyDrop::new(Channel::over(adopt(guard_config.socket)?));
         let supervisor_pidfd = guard_config.supervisor_pidfd.map(adopt).transpose()?;
         let cgroup = guard_config.cgroup.map(adopt).transpose()?;
-        let release_queue = ReleaseQueue::from(adopt(guard_config.release_queue)?);
+        let release_queue = File::from(adopt(guard_config.release_queue)?);
         let own = [Some(channel.as_fd()), supervisor_pidfd.as_ref().map(AsFd::as_fd), cgroup.as_ref().map(AsFd::as_fd)];
-        let own = own.into_iter().flatten().map(|own| own.as_raw_fd()).chain([release_queue.number()]);
+        let own = own.into_iter().flatten().map(|own| own.as_raw_fd()).chain([release_queue.as_raw_fd()]);
         // Descriptors that the supervisor has left open by mistake must not reach the job.
         let kept: Vec<RawFd> = guard_config.inherited.iter().copied().chain(own).collect();
         descriptors::close_all_but(&kept)?;

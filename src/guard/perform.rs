@@ -25,7 +25,7 @@ use crate::guard::guard_loop::GuardLoop;
 use crate::guard::job::Job;
 use crate::guard::lease::Lease;
 use crate::process::attributes::EarlierAttributes;
-use crate::process::memory_files::Deliverer;
+use crate::process::memory_files::{self, Deliverer};
 use crate::process::shell::{self, ShellCommands};
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
 use crate::process::{descriptors, signals, system};
@@ -230,7 +230,7 @@ impl GuardLoop {
         let Grant { term, seen, next_seq, .. } = grant;
         let (member, late_ms) = (Some(config.member.clone()), late.map(millis_rounded_up));
         let release = Record::release_for_dead(member, &config.name, term, seen, next_seq, late_ms);
-        let Some(deliverer) = release_queue.append(&(config, release))? else { return Ok(()) };
+        let Some(deliverer) = memory_files::append(release_queue, &(config, release))? else { return Ok(()) };
         // The program is a client of Kafka, which may need more open files than the job.
         EarlierAttributes { open_files: None, mark: None, ..attributes_of_job }.restore()?;
         become_releaser(&guard_config.releaser, deliverer).map(|never| match never {})

@@ -1,7 +1,8 @@
 //! A guard and a job for `doctor`, which start in the same way as a candidate's.
 
+use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::guard::PROGRAM;
 use crate::guard::handle::GuardHandle;
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::Mark;
-use crate::process::memory_files::ReleaseQueue;
+use crate::process::memory_files::release_queue;
 use crate::process::reap;
 use crate::text::why_not_started;
 
@@ -29,7 +30,7 @@ const LEASE: Duration = Duration::from_secs(10);
 /// The step that fails, and why.
 pub(crate) fn trial() -> Result<(), String> {
     let release_queue =
-        ReleaseQueue::new().map_err(|error| format!("no file in memory for the guards' releases: {error}"))?;
+        release_queue().map_err(|error| format!("no file in memory for the guards' releases: {error}"))?;
     let guard_config = guard_config(&release_queue);
     let mut guard = GuardHandle::start(Path::new(PROGRAM), &guard_config)
         .map_err(|error| format!("the guard ({PROGRAM}) can't be started: {}", why_not_started(&error)))?;
@@ -75,7 +76,7 @@ fn run(guard: &GuardHandle) -> Result<(), String> {
     }
 }
 
-fn guard_config(release_queue: &ReleaseQueue) -> GuardConfig {
+fn guard_config(release_queue: &File) -> GuardConfig {
     GuardConfig {
         // It is there in an image that has nothing else. It has no stdout, so it prints nothing.
         command: vec![PROGRAM.into(), "--version".into()],
@@ -84,7 +85,7 @@ fn guard_config(release_queue: &ReleaseQueue) -> GuardConfig {
         lease: LEASE,
         mark: Mark::new(),
         releaser: PROGRAM.into(),
-        release_queue: release_queue.number(),
+        release_queue: release_queue.as_raw_fd(),
         ..GuardConfig::default()
     }
 }

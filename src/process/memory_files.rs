@@ -73,51 +73,34 @@ fn is_sealed(number: RawFd) -> bool {
 /// The size of the number at the file's beginning: the offset of the first request that was not delivered yet.
 const HEADER: u64 = 8;
 
-/// The queue in a process that appends to it: after the header, one line of JSON per request, and blank lines. Writes append to its end.
-#[derive(Debug)]
-pub struct ReleaseQueue(File);
-
-impl ReleaseQueue {
-    /// An empty queue. Its descriptor is close-on-exec by default.
-    ///
-    /// # Errors
-    ///
-    /// There is no memory or no free descriptor, or the kernel is older than 3.17.
-    pub fn new() -> io::Result<Self> {
-        Self::with_flags(MFdFlags::empty())
-    }
-
-    fn with_flags(flags: MFdFlags) -> io::Result<Self> {
-        let flags = flags | MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-        let mut requests = File::from(memfd::memfd_create(c"neli-releases", flags)?);
-        requests.write_all(&HEADER.to_le_bytes())?;
-        fcntl::fcntl(&requests, FcntlArg::F_ADD_SEALS(OF_QUEUE))?;
-        fcntl::fcntl(&requests, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
-        Ok(Self(requests))
-    }
-
-    /// The number of its descriptor, for a process that inherits it.
-    pub fn number(&self) -> RawFd {
-        self.0.as_raw_fd()
-    }
-
-    /// Appends a request. Returns `Some` if no other process delivers the queue; then the caller must deliver it.
-    pub(crate) fn append(mut self, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
-        // A write that failed may have left an incomplete line before this one.
-        let line = [b"\n", serde_json::to_vec(request)?.as_slice(), b"\n"].concat();
-        // A single write keeps the line in one piece.
-        self.0.write_all(&line)?;
-        // The file is opened again, because a lock belongs to an open file description, and all guards share this one.
-        let path = format!("/proc/self/fd/{}", self.number());
-        Ok(Deliverer::of(File::options().read(true).write(true).open(path)?))
-    }
+/// An empty queue for a process that appends to it: after the header, one line of JSON per request, and blank lines. Writes append to its end. Its
+/// descriptor is close-on-exec by default.
+///
+/// # Errors
+///
+/// There is no memory or no free descriptor, or the kernel is older than 3.17.
+pub fn release_queue() -> io::Result<File> {
+    release_queue_with(MFdFlags::empty())
 }
 
-impl From<OwnedFd> for ReleaseQueue {
-    /// The queue that this descriptor refers to.
-    fn from(queue: OwnedFd) -> Self {
-        Self(queue.into())
-    }
+fn release_queue_with(flags: MFdFlags) -> io::Result<File> {
+    let flags = flags | MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let mut queue = File::from(memfd::memfd_create(c"neli-releases", flags)?);
+    queue.write_all(&HEADER.to_le_bytes())?;
+    fcntl::fcntl(&queue, FcntlArg::F_ADD_SEALS(OF_QUEUE))?;
+    fcntl::fcntl(&queue, FcntlArg::F_SETFL(OFlag::O_APPEND))?;
+    Ok(queue)
+}
+
+/// Appends a request to the queue. Returns `Some` if no other process delivers it; then the caller must deliver it.
+pub(crate) fn append(mut queue: File, request: &impl Serialize) -> io::Result<Option<Deliverer>> {
+    // A write that failed may have left an incomplete line before this one.
+    let line = [b"\n", serde_json::to_vec(request)?.as_slice(), b"\n"].concat();
+    // A single write keeps the line in one piece.
+    queue.write_all(&line)?;
+    // The file is opened again, because a lock belongs to an open file description, and all guards share this one.
+    let path = format!("/proc/self/fd/{}", queue.as_raw_fd());
+    Ok(Deliverer::of(File::options().read(true).write(true).open(path)?))
 }
 
 /// The queue in the process that holds its lock.
@@ -197,8 +180,8 @@ mod tests {
     use std::os::fd::IntoRawFd;
 
     /// The queue in another process that has inherited it.
-    fn inherited(queue: &ReleaseQueue) -> ReleaseQueue {
-        ReleaseQueue(queue.0.try_clone().unwrap())
+    fn inherited(queue: &File) -> File {
+        queue.try_clone().unwrap()
     }
 
     fn read(deliverer: &mut Deliverer) -> Vec<u32> {
@@ -207,11 +190,11 @@ mod tests {
 
     #[test]
     fn the_first_process_delivers_the_requests_of_all() {
-        let queue = ReleaseQueue::new().unwrap();
-        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
-        assert!(inherited(&queue).append(&2).unwrap().is_none());
+        let queue = release_queue().unwrap();
+        let mut deliverer = append(inherited(&queue), &1).unwrap().unwrap();
+        assert!(append(inherited(&queue), &2).unwrap().is_none());
         assert_eq!(read(&mut deliverer), [1, 2]);
-        assert!(inherited(&queue).append(&3).unwrap().is_none());
+        assert!(append(inherited(&queue), &3).unwrap().is_none());
         assert_eq!(read(&mut deliverer), [3]);
         assert!(read(&mut deliverer).is_empty());
         assert!(deliverer.finish().unwrap().is_none());
@@ -219,10 +202,10 @@ mod tests {
 
     #[test]
     fn entries_appended_before_the_lock_is_released_are_delivered() {
-        let queue = ReleaseQueue::new().unwrap();
-        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        let queue = release_queue().unwrap();
+        let mut deliverer = append(inherited(&queue), &1).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [1]);
-        assert!(inherited(&queue).append(&2).unwrap().is_none());
+        assert!(append(inherited(&queue), &2).unwrap().is_none());
         let mut deliverer = deliverer.finish().unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [2]);
         assert!(deliverer.finish().unwrap().is_none());
@@ -230,43 +213,43 @@ mod tests {
 
     #[test]
     fn a_later_releaser_delivers_nothing_twice() {
-        let queue = ReleaseQueue::new().unwrap();
-        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        let queue = release_queue().unwrap();
+        let mut deliverer = append(inherited(&queue), &1).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [1]);
         assert!(deliverer.finish().unwrap().is_none());
-        let mut deliverer = inherited(&queue).append(&2).unwrap().unwrap();
+        let mut deliverer = append(inherited(&queue), &2).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [2]);
     }
 
     #[test]
     fn after_the_end_of_a_process_that_has_not_delivered_the_next_one_delivers() {
-        let queue = ReleaseQueue::new().unwrap();
-        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
+        let queue = release_queue().unwrap();
+        let mut deliverer = append(inherited(&queue), &1).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [1]);
         drop(deliverer);
-        let mut deliverer = inherited(&queue).append(&2).unwrap().unwrap();
+        let mut deliverer = append(inherited(&queue), &2).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [1, 2]);
     }
 
     #[test]
     fn a_request_that_is_being_written_is_read_when_it_is_complete() {
-        let queue = ReleaseQueue::new().unwrap();
-        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
-        (&queue.0).write_all(b"2").unwrap();
+        let queue = release_queue().unwrap();
+        let mut deliverer = append(inherited(&queue), &1).unwrap().unwrap();
+        (&queue).write_all(b"2").unwrap();
         assert_eq!(read(&mut deliverer), [1]);
-        (&queue.0).write_all(b"3\n").unwrap();
+        (&queue).write_all(b"3\n").unwrap();
         assert_eq!(read(&mut deliverer), [23]);
     }
 
     /// At a memory limit, or if the guard is killed, a write may end in the middle of a line.
     #[test]
     fn an_incomplete_request_does_not_spoil_the_next_one_and_is_not_waited_for() {
-        let queue = ReleaseQueue::new().unwrap();
-        let mut deliverer = inherited(&queue).append(&1).unwrap().unwrap();
-        (&queue.0).write_all(b"[2, ").unwrap();
+        let queue = release_queue().unwrap();
+        let mut deliverer = append(inherited(&queue), &1).unwrap().unwrap();
+        (&queue).write_all(b"[2, ").unwrap();
         assert_eq!(read(&mut deliverer), [1]);
         assert!(deliverer.finish().unwrap().is_none());
-        let mut deliverer = inherited(&queue).append(&3).unwrap().unwrap();
+        let mut deliverer = append(inherited(&queue), &3).unwrap().unwrap();
         assert_eq!(read(&mut deliverer), [3]);
         assert!(deliverer.finish().unwrap().is_none());
     }
@@ -275,18 +258,18 @@ mod tests {
     #[test]
     fn a_queue_that_the_kernel_has_sealed_further_is_recognized() {
         let no_exec = MFdFlags::from_bits_retain(libc::MFD_NOEXEC_SEAL);
-        let Ok(queue) = ReleaseQueue::with_flags(no_exec) else {
+        let Ok(queue) = release_queue_with(no_exec) else {
             return harness::not_tested("only Linux 6.3 or later has this seal");
         };
-        let number = queue.append(&7).unwrap().unwrap().hand_on().unwrap();
+        let number = append(queue, &7).unwrap().unwrap().hand_on().unwrap();
         let mut deliverer = Deliverer::named_by(OsStr::new(&number.to_string())).unwrap();
         assert_eq!(read(&mut deliverer), [7]);
     }
 
     #[test]
     fn an_inherited_queue_is_recognized_and_other_descriptors_are_not() {
-        let queue = ReleaseQueue::new().unwrap();
-        let number = inherited(&queue).append(&7).unwrap().unwrap().hand_on().unwrap();
+        let queue = release_queue().unwrap();
+        let number = append(inherited(&queue), &7).unwrap().unwrap().hand_on().unwrap();
         assert!(Deliverer::named_by(OsStr::new("0")).is_none());
         assert!(Deliverer::named_by(OsStr::new("requests")).is_none());
         let mut deliverer = Deliverer::named_by(OsStr::new(&number.to_string())).unwrap();

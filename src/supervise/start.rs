@@ -1,9 +1,10 @@
 //! The start up to the main loop. These steps must come before Kafka's clients, because their threads inherit priority, signal mask
 //! and descriptors. And the end of the start, after which resources that only the start needed are released.
 
+use std::fs::File;
 use std::io;
 use std::net::TcpListener;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::guard::{GuardConfig, GuardHandle, PROGRAM};
 use crate::http;
 use crate::process::attributes::{self, Mark, Scheduling};
 use crate::process::cgroup::{self, Cgroup};
-use crate::process::memory_files::ReleaseQueue;
+use crate::process::memory_files::release_queue;
 use crate::process::terminal::may_be_handed_on;
 use crate::process::{descriptors, limits, procfs, signals, spin_watch, system};
 use crate::release::{self, ReleaseConfig};
@@ -68,7 +69,7 @@ pub(super) struct JobMaker {
     cgroups: Option<(PathBuf, Time)>,
     orphan_thread: Arc<OrphanThread>,
     /// The queue of releases that its guards deliver if this process dies.
-    release_queue: ReleaseQueue,
+    release_queue: File,
 }
 
 impl JobMaker {
@@ -97,7 +98,7 @@ impl JobMaker {
             open_files: self.open_files,
             releaser: PROGRAM.into(),
             release,
-            release_queue: self.release_queue.number(),
+            release_queue: self.release_queue.as_raw_fd(),
             scheduling: self.scheduling,
             ..GuardConfig::default()
         }
@@ -157,7 +158,7 @@ impl Prepared {
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
         let other_children = procfs::children();
-        let release_queue = ReleaseQueue::new().context("no file in memory for the guards' releases")?;
+        let release_queue = release_queue().context("no file in memory for the guards' releases")?;
         let mut job_maker = JobMaker {
             member,
             broker: broker.as_ref().map(|found| found.directory.path().to_owned()),

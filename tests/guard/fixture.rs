@@ -18,7 +18,7 @@ use neli_proto::job::JobStatus;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::attributes::Mark;
-use neli_run::process::memory_files::ReleaseQueue;
+use neli_run::process::memory_files;
 use neli_run::process::system;
 use neli_run::release::ReleaseConfig;
 use nix::libc::{O_NONBLOCK, SIGKILL};
@@ -308,7 +308,7 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
         mark: Mark::new(),
         releaser: "/bin/false".into(),
         release: Some(release_config(&[])),
-        release_queue: release_queue().number(),
+        release_queue: release_queue().as_raw_fd(),
         ..GuardConfig::default()
     }
 }
@@ -323,8 +323,8 @@ pub(crate) fn release_config(properties: &[(&str, &str)]) -> ReleaseConfig {
 }
 
 /// The release queue of this process's guards.
-pub(crate) fn release_queue() -> &'static ReleaseQueue {
-    static QUEUE: LazyLock<ReleaseQueue> = LazyLock::new(|| ReleaseQueue::new().unwrap());
+pub(crate) fn release_queue() -> &'static File {
+    static QUEUE: LazyLock<File> = LazyLock::new(|| memory_files::release_queue().unwrap());
     &QUEUE
 }
 

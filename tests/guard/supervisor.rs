@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -37,7 +37,7 @@ fn role_of_a_supervisor() {
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
     let mut guard_config: GuardConfig = serde_json::from_str(&line).unwrap();
-    guard_config.release_queue = release_queue().number();
+    guard_config.release_queue = release_queue().as_raw_fd();
     let start = |_| GuardHandle::start(Path::new(env!("CARGO_BIN_EXE_neli-run")), &guard_config).unwrap();
     let guards: Vec<GuardHandle> = (0..count.parse().unwrap()).map(start).collect();
     // Libtest has printed an incomplete line.
