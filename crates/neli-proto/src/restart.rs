@@ -6,6 +6,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use crate::job::JobStatus;
+use crate::record::Why;
 use crate::time::Time;
 
 /// The longest doubled delay.
@@ -57,17 +58,6 @@ pub(crate) struct FailedRuns {
     restarts: VecDeque<Time>,
 }
 
-/// The decision after a run.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum RestartDecision {
-    /// Run the job again, this long after the end of the old tree.
-    Again(Duration),
-    /// The job is done.
-    Done,
-    /// The job failed too often to run it again here.
-    TooOften,
-}
-
 impl FailedRuns {
     /// Begins a term.
     pub(crate) fn begin_term(&mut self) {
@@ -75,15 +65,18 @@ impl FailedRuns {
         self.restarts.clear();
     }
 
-    /// Notes a run that ended by itself at `now`, after `ran`, and decides what follows.
-    #[must_use]
+    /// Notes a run that ended by itself at `now`, after `ran`. Returns how long after the end of its tree the job is run again.
+    ///
+    /// # Errors
+    ///
+    /// Why the term ends instead.
     pub(crate) fn judge(
         &mut self,
         now: Time,
         policy: RestartPolicy,
         status: JobStatus,
         ran: Duration,
-    ) -> RestartDecision {
+    ) -> Result<Duration, Why> {
         self.ended(status, ran);
         let failed = status != JobStatus::Exited(0);
         let again = match policy.restart {
@@ -92,22 +85,22 @@ impl FailedRuns {
             Restart::OnFailure => failed,
         };
         if !again {
-            return RestartDecision::Done;
+            return Err(Why::Exited);
         }
         if !failed {
             self.in_term = 0;
-            return RestartDecision::Again(policy.delay);
+            return Ok(policy.delay);
         }
         if let Some(limit) = policy.limit {
             self.restarts.retain(|at| now.since(*at) < limit.within);
             if self.restarts.len() >= limit.restarts as usize {
-                return RestartDecision::TooOften;
+                return Err(Why::RestartLimit);
             }
             self.restarts.push_back(now);
         }
         self.in_term = if ran >= LONG_RUN { 1 } else { self.in_term.saturating_add(1) };
         // A configured delay that is longer stays as it is.
-        RestartDecision::Again(doubled(policy.delay, self.in_term, LONGEST_DELAY.max(policy.delay)))
+        Ok(doubled(policy.delay, self.in_term, LONGEST_DELAY.max(policy.delay)))
     }
 }
 
@@ -179,12 +172,12 @@ mod tests {
     }
 
     /// Performs runs with these ends and lengths (seconds), one after another, and waits for the delay after each failure.
-    fn follow(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<RestartDecision> {
+    fn follow(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<Result<Duration, Why>> {
         let (mut failed_runs, mut now) = (FailedRuns::default(), Time::ZERO);
         let judge = |(status, ran): &(JobStatus, u64)| {
             now = now + seconds(*ran);
             let decision = failed_runs.judge(now, policy, *status, seconds(*ran));
-            if let RestartDecision::Again(delay) = decision {
+            if let Ok(delay) = decision {
                 now = now + delay;
             }
             decision
@@ -193,10 +186,7 @@ mod tests {
     }
 
     fn delays(policy: RestartPolicy, runs: &[(JobStatus, u64)]) -> Vec<u64> {
-        let again = |decision| {
-            if let RestartDecision::Again(delay) = decision { delay.as_secs() } else { panic!("{decision:?}") }
-        };
-        follow(policy, runs).into_iter().map(again).collect()
+        follow(policy, runs).into_iter().map(|decision| decision.unwrap().as_secs()).collect()
     }
 
     #[test]
@@ -207,8 +197,7 @@ mod tests {
             (Restart::No, [false, false, false, false, false]),
             (Restart::OnFailure, [false, true, true, true, true]),
         ] {
-            let expected =
-                again.map(|again| if again { RestartDecision::Again(seconds(1)) } else { RestartDecision::Done });
+            let expected = again.map(|again| if again { Ok(seconds(1)) } else { Err(Why::Exited) });
             let judged = ends.map(|end| follow(policy(restart, seconds(1), None), &[(end, 0)])[0]);
             assert_eq!(judged, expected, "{restart:?}");
         }
@@ -239,15 +228,9 @@ mod tests {
         let limit = Some(Limit { restarts: 2, within: seconds(300) });
         let on_failure = policy(Restart::OnFailure, seconds(1), limit);
         let decisions = follow(on_failure, &[(FAILED, 0); 3]);
-        assert_eq!(
-            decisions,
-            [RestartDecision::Again(seconds(1)), RestartDecision::Again(seconds(2)), RestartDecision::TooOften]
-        );
+        assert_eq!(decisions, [Ok(seconds(1)), Ok(seconds(2)), Err(Why::RestartLimit)]);
         let none_at_all = policy(Restart::Always, seconds(1), Some(Limit { restarts: 0, within: seconds(1) }));
-        assert_eq!(
-            follow(none_at_all, &[(DONE, 0), (FAILED, 0)]),
-            [RestartDecision::Again(seconds(1)), RestartDecision::TooOften]
-        );
+        assert_eq!(follow(none_at_all, &[(DONE, 0), (FAILED, 0)]), [Ok(seconds(1)), Err(Why::RestartLimit)]);
     }
 
     #[test]
@@ -255,12 +238,12 @@ mod tests {
         let limit = Some(Limit { restarts: 2, within: seconds(100) });
         let always = policy(Restart::Always, seconds(1), limit);
         let decisions = follow(always, &[(FAILED, 60); 20]);
-        assert!(decisions.iter().all(|decision| *decision == RestartDecision::Again(seconds(1))), "{decisions:?}");
+        assert!(decisions.iter().all(|decision| *decision == Ok(seconds(1))), "{decisions:?}");
         // A failure that is exactly as old as the limit's time does not count.
         let decisions = follow(always, &[(FAILED, 0), (FAILED, 50), (FAILED, 48)]);
-        assert_eq!(decisions.last(), Some(&RestartDecision::Again(seconds(1))));
+        assert_eq!(decisions.last(), Some(&Ok(seconds(1))));
         let decisions = follow(always, &[(FAILED, 0), (FAILED, 60), (FAILED, 0)]);
-        assert_eq!(decisions.last(), Some(&RestartDecision::TooOften));
+        assert_eq!(decisions.last(), Some(&Err(Why::RestartLimit)));
     }
 
     #[test]

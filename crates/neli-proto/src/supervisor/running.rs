@@ -8,7 +8,6 @@ use super::{Job, JobStatus, Lost, NextGuard, OwnEnd, Run, Supervisor};
 use crate::guard::{Answer, CommandKind, Order, SeenEnd, Step};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
-use crate::restart::RestartDecision;
 use crate::supervisor::{Action, Ending};
 use crate::time::Time;
 
@@ -175,7 +174,7 @@ impl Supervisor {
             return self.end_term(Why::Exited);
         };
         match self.failed_runs.judge(now, self.policy.restart, status, self.run.ran) {
-            RestartDecision::Again(delay) => {
+            Ok(delay) => {
                 self.next_attempt = if status == JobStatus::Exited(0) { 1 } else { self.run.attempt.saturating_add(1) };
                 self.note(Note::Restarting { term: self.noted_term(), attempt: self.next_attempt, delay });
                 self.job = Job::Restarting { at: now + delay };
@@ -183,8 +182,7 @@ impl Supervisor {
                 self.run.killed = Lost::Stopped;
                 self.set_report(JobState::Restarting, None, now);
             }
-            RestartDecision::Done => self.end_term(Why::Exited),
-            RestartDecision::TooOften => self.end_term(Why::RestartLimit),
+            Err(why) => self.end_term(why),
         }
     }
 
