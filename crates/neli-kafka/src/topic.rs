@@ -51,22 +51,13 @@ const MOST_PARTITIONS: i32 = 100;
 /// Whether the topic exists.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Presence {
-    /// It exists, and a partition in use has a leader.
-    There {
-        /// The number of its partitions.
-        partitions: i32,
-        /// The layout of each partition in use that has a leader; never empty.
-        layouts: BTreeMap<i32, Layout>,
-        /// Whether each partition in use has a leader.
-        is_whole: bool,
-    },
+    /// It exists with so many partitions, and a partition in use has a leader. The layout of each such partition, never none, and whether these are
+    /// all that are in use.
+    There { partitions: i32, layouts: BTreeMap<i32, Layout>, is_whole: bool },
     /// It exists, but no partition in use has a leader: it is being created, or the brokers that could lead are down.
     Coming,
-    /// It does not exist; these brokers could store it.
-    Missing {
-        /// The brokers of the cluster that are up.
-        brokers: Vec<i32>,
-    },
+    /// It does not exist; these brokers, which are up, could store it.
+    Missing { brokers: Vec<i32> },
 }
 
 /// The number of replicas of the first of these partitions.

@@ -48,36 +48,18 @@ const PAST_PAUSE: Duration = Duration::from_millis(10);
 /// The property for how long a broker may hold back the answer to a fetch without records.
 const FETCH_WAIT: &str = "fetch.wait.max.ms";
 
-/// What the reader reports.
+/// What the reader reports. `reading` is the number of a reading.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum TopicsEvent {
-    /// Brokers have answered which topics there are, to a question of `asked`.
-    Answered {
-        /// When it was asked.
-        asked: Time,
-        /// The topics that are meant.
-        topics: Topics,
-    },
+    /// Brokers have answered which topics there are, of those that are meant, to a question of `asked`.
+    Answered { asked: Time, topics: Topics },
     /// No broker answers, for this reason.
     Down(String),
     /// The offsets where a topic's past begins, of the partitions that have one.
-    PastBegins {
-        /// The number of the reading.
-        reading: u32,
-        /// The offset in each partition.
-        from: BTreeMap<i32, i64>,
-    },
+    PastBegins { reading: u32, from: BTreeMap<i32, i64> },
     /// A record.
-    Read {
-        /// The number of its reading.
-        reading: u32,
-        /// Its topic.
-        topic: Arc<str>,
-        /// Its partition.
-        partition: i32,
-        /// The record.
-        record: LogRecord,
-    },
+    Read { reading: u32, topic: Arc<str>, partition: i32, record: LogRecord },
     /// Kafka refuses for good: one line with the cause.
     Refused(String),
     /// A warning; the reading goes on.

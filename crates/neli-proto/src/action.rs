@@ -21,13 +21,9 @@ pub enum Action {
     /// Record this fact in the topic of facts, and report [`FactsEvent::Appended`](crate::node::FactsEvent) or `NotAppended`. The owner adds the
     /// time of writing.
     AppendFact { id: u32, fact: Fact },
-    /// Exit, and then die of this signal, since it came from the terminal.
-    DieOf {
-        /// SIGINT or SIGQUIT.
-        signal: i32,
-        /// Whether to send it to the whole process group, since so far only the job has received it.
-        to_group: bool,
-    },
+    /// Exit, and then die of this signal, SIGINT or SIGQUIT, since it came from the terminal. `to_group`: send it to the whole process group, since
+    /// so far only the job has received it.
+    DieOf { signal: i32, to_group: bool },
     /// The node has ended, with this status.
     Exit(Ending),
     /// Do this in Kafka.

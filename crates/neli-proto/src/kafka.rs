@@ -54,27 +54,19 @@ pub enum Event {
         /// The topic deletes only whole segments from its start, so an offset that is missing in between is a marker (L4).
         gaps_are_markers: bool,
     },
-    /// A batch can't be decoded, so no record after it can be read. It is repeated as long as that is so.
-    Undecodable {
-        /// The next offset that was to be handed over.
-        offset: Offset,
-        /// The reason, for display only.
-        error: Box<str>,
-    },
+    /// A batch can't be decoded, so no record after it can be read: `offset` was the next that was to be handed over. It is repeated as long as that
+    /// is so. The reason is for display only.
+    Undecodable { offset: Offset, error: Box<str> },
     /// The topic has more partitions than roles. The group then moves partitions at each join, so a revocation shows nothing about the
     /// leader.
     UnusedPartitions,
-    /// The record of this candidate with this sequence number could not be delivered.
-    Undelivered {
-        /// The number.
-        seq: u64,
-        /// Whether it may be in the log all the same. Otherwise it never will be.
-        may_be_in_log: bool,
-    },
+    /// The record of this candidate with this sequence number could not be delivered. It may be in the log all the same; otherwise it never will be.
+    Undelivered { seq: u64, may_be_in_log: bool },
 }
 
 /// What a candidate wants to be done in Kafka.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[expect(missing_docs, reason = "each variant says what is to be done")]
 pub enum Request {
     /// Ask for the topic's id until there is an answer ([`Event::TopicIdentified`]).
     Identify,
@@ -92,11 +84,8 @@ pub enum Request {
     RenewProducer,
     /// Hand this hello to the producer.
     SayHello(Box<Hello>),
-    /// Hand this record to the producer. Its send time is the time of the input that caused it (R3).
-    Send {
-        /// The record. Its key is the election's.
-        record: Record,
-    },
+    /// Hand this record, under the election's key, to the producer. Its send time is the time of the input that caused it (R3).
+    Send { record: Record },
 }
 
 impl Event {
