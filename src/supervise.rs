@@ -158,7 +158,6 @@ impl MainLoop {
             ending: None,
         };
         main_loop.publisher = bound.map(|bound| Publisher::start(bound, &main_loop)).transpose()?;
-        main_loop.warn_of_trial();
         Ok(main_loop)
     }
 
@@ -184,7 +183,8 @@ impl MainLoop {
                 return status;
             }
             let (due, stall) = (self.next_timeout(), self.config.timings.stall());
-            self.set_alarm(due);
+            // It can't fail for our own descriptor.
+            let _ = self.alarm.set(due);
             let roles = &self.nodes.roles;
             // It is not told if the terminal has suspended this process.
             let awaited = due_to_be_told(&mut is_told, due, stall).filter(|_| !roles.iter().all(Role::is_suspended));
@@ -331,7 +331,7 @@ impl MainLoop {
             self.publish();
             let of_nodes = self.nodes.roles.iter().filter_map(|role| role.node.poll_timeout()).min();
             let timeouts = [leaves_until, guards_end_by, of_nodes, self.notifier.poll_timeout()];
-            self.set_alarm(timeouts.into_iter().flatten().min());
+            let _ = self.alarm.set(timeouts.into_iter().flatten().min());
             tokio::select! {
                 () = self.nodes.session.wait(), if leaves_until.is_some() => self.handle_last_session_events(),
                 () = self.signals_ready.wait() => self.handle_signals(),
@@ -344,12 +344,6 @@ impl MainLoop {
     fn has_closed_guards(&self) -> bool {
         let mut jobs = self.nodes.roles.iter().filter_map(|role| role.job.as_ref());
         jobs.any(|job| !job.guard.owes_release() && !job.guard.is_dead)
-    }
-
-    /// Wakes the loop at this time; `None` means never.
-    fn set_alarm(&mut self, at: Option<Time>) {
-        // It can't fail for our own descriptor.
-        let _ = self.alarm.set(at);
     }
 
     fn handle_last_timeouts(&mut self) {

@@ -26,10 +26,6 @@ impl MainLoop {
         }
     }
 
-    fn facts_event(&mut self, role: usize, now: Time, event: FactsEvent) {
-        self.nodes.tell(now, role, Event::Facts(event));
-    }
-
     pub(super) fn read_facts(&mut self, role: usize, id: u32) {
         if let Some(facts) = &mut self.nodes.roles[role].facts {
             facts.reading = id;
@@ -44,7 +40,7 @@ impl MainLoop {
         let key = facts.topic.key_at(fact.place());
         if let Err(error) = self.nodes.session.append_fact(id, &facts.topic.name, key, &fact.to_bytes()) {
             let error = error.into();
-            self.facts_event(role, clock::now(), FactsEvent::NotAppended { id, error });
+            self.tell(role, Event::Facts(FactsEvent::NotAppended { id, error }));
         }
     }
 
@@ -64,7 +60,7 @@ impl MainLoop {
             // If the outcome of a run is recorded, the next window is that of the clock at this moment.
             self.tell_window(role, now, false);
         }
-        self.facts_event(role, now, event);
+        self.nodes.tell(now, role, Event::Facts(event));
     }
 }
 
@@ -78,12 +74,10 @@ pub(super) struct KeyFacts {
     pub(super) runs: Runs,
     /// `--window` and `--schedule`.
     calendar: Option<Calendar>,
-    /// Whether the wall clock is read while the node leads, as with a schedule.
-    is_followed: bool,
     /// The window that was last passed to the node.
     window_shown: Option<Window>,
-    /// When to read the clock again.
-    look_at: Time,
+    /// With a schedule: when to read the clock again, while the node leads.
+    pub(super) look_at: Option<Time>,
     /// The first window that it has shown.
     first_shown: Option<Span>,
     /// `None` once this process exits.
@@ -105,9 +99,8 @@ impl KeyFacts {
             topic,
             runs: Runs { account: Account { schedule, timezone, ..Account::default() }, last: None },
             calendar: once.calendar.clone(),
-            is_followed: once.schedule.is_some(),
             window_shown: None,
-            look_at: Time::ZERO,
+            look_at: once.schedule.as_ref().map(|_| Time::ZERO),
             first_shown: None,
             reading: 0,
         })
@@ -125,11 +118,6 @@ impl KeyFacts {
         self.calendar.as_ref()?.next_starts(success.or(self.first_shown)?.until_ms).nth(1)
     }
 
-    /// When to read the clock again, while the node leads.
-    pub(super) fn look_at(&self) -> Option<Time> {
-        self.is_followed.then_some(self.look_at)
-    }
-
     /// The present window, if the node must get it: if it has changed, or if `anyway`.
     fn look(&mut self, now: Time, wall_ms: u64, anyway: bool) -> Option<Window> {
         let calendar = self.calendar.as_ref()?;
@@ -140,7 +128,7 @@ impl KeyFacts {
             if is_new { self.window_shown.insert(calendar.window(wall_ms)) } else { self.window_shown.as_ref()? };
         self.first_shown.get_or_insert(window.span);
         let left = Duration::from_millis(window.span.until_ms.saturating_sub(wall_ms));
-        self.look_at = now + left.min(LOOK_EVERY);
+        self.look_at.iter_mut().for_each(|at| *at = now + left.min(LOOK_EVERY));
         (is_new || anyway).then(|| window.clone())
     }
 

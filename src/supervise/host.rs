@@ -107,8 +107,12 @@ impl Host for MainLoop {
     }
 
     fn note_event(&mut self, now: Time, role: usize, event: &mut Event) {
-        self.note_election_event(role, event);
-        if let Event::Answered { .. } = event {
+        let of = &mut self.nodes.roles[role];
+        if let Event::AssignmentChanged(Assignment::Own) = event {
+            of.logger.event(&events::assigned(of.election.partition));
+        } else if let Event::Revoked | Event::AssignmentChanged(Assignment::Unknown) = event {
+            of.logger.event(&events::revoked(*event != Event::Revoked, of.node.leads_on_if_revoked()));
+        } else if let Event::Answered { .. } = event {
             self.reserve_of_client.take_back();
         }
         if let Some(publisher) = &mut self.publisher {
@@ -179,27 +183,7 @@ impl MainLoop {
         }
     }
 
-    /// Logs the events that users should know.
-    fn note_election_event(&mut self, role: usize, event: &Event) {
-        let role = &mut self.nodes.roles[role];
-        if let Event::AssignmentChanged(Assignment::Own) = event {
-            role.logger.event(&events::assigned(role.election.partition));
-        } else if let Event::Revoked | Event::AssignmentChanged(Assignment::Unknown) = event {
-            role.logger.event(&events::revoked(*event != Event::Revoked, role.node.leads_on_if_revoked()));
-        }
-    }
-
     // ---- --embedded -------------------------------------------------------------------------------------------------
-
-    pub(super) fn warn_of_trial(&self) {
-        let access = self.nodes.session.access();
-        if access.embedded.is_some() {
-            self.logger.warn(format!(
-                "--embedded is for a trial on this one machine: its broker, at {}, keeps nothing",
-                access.bootstrap
-            ));
-        }
-    }
 
     pub(super) fn broker_has_ended(&self) -> bool {
         self.broker.is_some() && self.broker_end.is_none()

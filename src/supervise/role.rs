@@ -67,12 +67,6 @@ impl Role {
         self.job.as_ref().and_then(|job| job.guard.poll_timeout())
     }
 
-    /// With a schedule: when the leader reads the wall clock again.
-    fn look_at(&self) -> Option<Time> {
-        let facts = self.facts.as_ref()?;
-        self.node.leads().and_then(|_| facts.look_at())
-    }
-
     /// For one of several roles, of which a guard waits to be started, perhaps. One that another candidate leads needs no guard here; a claim starts
     /// another one. Returns whether the role had a guard, or waited for one.
     pub(super) fn part_with_idle_guard(&mut self, awaited: Option<&AwaitedGuard>) -> bool {
@@ -104,7 +98,8 @@ impl HasNode for Role {
 
     fn poll_timeout(&self) -> Option<Time> {
         let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(|orphans| orphans.killing.again_at());
-        [self.node.poll_timeout(), orphans, self.orders_due_at(), self.look_at()].into_iter().flatten().min()
+        let look = self.facts.as_ref().and_then(|facts| facts.look_at).filter(|_| self.node.leads().is_some());
+        [self.node.poll_timeout(), orphans, self.orders_due_at(), look].into_iter().flatten().min()
     }
 }
 
