@@ -96,7 +96,8 @@ fn nobody_to_end(seen: Seen<'_>) -> Option<String> {
 }
 
 /// The consequence of an end for the candidates.
-const CONSEQUENCE: &str = "its candidates stop its job, at the latest when its lease ends, and exit if they stand for nothing else";
+const CONSEQUENCE: &str =
+    "its candidates stop its job, at the latest when its lease ends, and exit if they stand for nothing else";
 
 /// What the user is asked.
 fn question(wanted: &[Seen<'_>]) -> String {
