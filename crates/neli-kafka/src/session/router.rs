@@ -30,7 +30,7 @@ use crate::threads::note_started;
 
 /// The readings, and the elections that follow each. Which are in progress is a state; what each is to do further is an order.
 #[derive(Default)]
-pub(super) struct Router {
+pub(crate) struct Router {
     roles: Range<u32>,
     places: Vec<ReadingPlace>,
     /// The number of the topic's partitions, once it is known.
@@ -102,7 +102,7 @@ impl Router {
     }
 
     /// The number of the topic's partitions, once it is known.
-    pub(super) const fn partitions(&self) -> Option<i32> {
+    pub(crate) const fn partitions(&self) -> Option<i32> {
         self.partitions
     }
 
@@ -180,12 +180,12 @@ impl Router {
     }
 
     /// The election has read its log up to the end: from now on it gets the count of others' records only before it acts.
-    pub(super) fn note_caught_up(&mut self, role: u32) {
+    pub(crate) fn note_caught_up(&mut self, role: u32) {
         self.eager.remove(&role);
     }
 
     /// The records of other elections since this one last got them: to be passed on before it gets a timeout or another event.
-    pub(super) fn take_passed(&mut self, role: u32) -> Option<Event> {
+    pub(crate) fn take_passed(&mut self, role: u32) -> Option<Event> {
         let ReadingPlace { reading: Some(reading), passed_below: Some(passed_below) } = *self.place(role) else {
             return None;
         };
