@@ -247,7 +247,7 @@ fn report(rows: &[Row<'_>], findings: &[(Finding, Option<u64>)], is_one_clock: b
         (Tone::Good, format!("{terms}: no two overlapped"))
     };
     let mut lines = vec![style.paint(tone, &verdict)];
-    let width = style.columns.unwrap_or(usize::MAX);
+    let width = style.width();
     let findings = findings.iter().map(|(finding, _)| finding);
     let (bad, unusual): (Vec<&Finding>, Vec<&Finding>) = findings.partition(|finding| finding.is_violation());
     for finding in bad.into_iter().chain(unusual) {

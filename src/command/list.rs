@@ -90,6 +90,12 @@ impl List {
         Ok(Self { topic, group, has_dead, json, timeout, access: access(args)? })
     }
 
+    /// Begins to read the topic, or all.
+    fn follow(&self) -> Result<Following> {
+        let are_all = self.topic.is_none();
+        Following::start(&self.access, self.topic.as_deref(), move |name| are_all && name.ends_with(SUFFIX))
+    }
+
     /// Whether the elections of this group are meant.
     fn is_about(&self, group: &str) -> bool {
         self.group.as_deref().is_none_or(|only| only == group)
@@ -98,8 +104,7 @@ impl List {
 
 /// The topics with their elections, and what could not be read.
 async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
-    let (mut following, mut topics) =
-        (Following::start(&list.access, list.topic.as_deref(), is_meant(list))?, Topics::new(SPAN, names::MOST_ROLES));
+    let (mut following, mut topics) = (list.follow()?, Topics::new(SPAN, names::MOST_ROLES));
     let limit = Limit::of_each_answer(list.timeout);
     let unread = following.read_to_ends(&mut topics, list.group.as_deref(), limit).await?;
     match (&list.topic, unread.as_slice()) {
@@ -110,12 +115,6 @@ async fn find(list: &List) -> Result<(Topics, Vec<String>)> {
         // A topic or a partition that can't be read does not hide the others.
         _ => Ok((topics, unread)),
     }
-}
-
-/// Whether a topic of this name is read.
-fn is_meant(list: &List) -> impl Fn(&str) -> bool + use<> {
-    let only = list.topic.clone();
-    move |name: &str| only.as_deref().map_or(name.ends_with(SUFFIX), |only| only == name)
 }
 
 /// How urgent an election is; the most urgent ones come first.

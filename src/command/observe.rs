@@ -131,7 +131,7 @@ fn awaited(state: &State, patterns: &str) -> Option<String> {
             "--topics {patterns}: of the topics that this user may see none has such a name; waiting for one"
         ));
     }
-    let group = state.group.as_ref().filter(|_| state.elections(read_at()).next().is_none())?;
+    let group = state.group.as_ref().filter(|_| state.elections(read_at(), None).next().is_none())?;
     Some(wording::awaits_group(group, &format!("any topic {patterns} that this user may see")))
 }
 

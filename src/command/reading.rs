@@ -334,7 +334,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Must be called within a runtime. Of the topics that are `named` it is told that this user may not see them.
+    /// Must be called within a runtime. Of the topics that are `named`, which are read too, it is told that this user may not see them.
     ///
     /// # Errors
     ///

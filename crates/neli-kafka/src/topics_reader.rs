@@ -81,7 +81,7 @@ struct Shared {
     access: Access,
     /// The only topic that is asked for, if it is one.
     only: Option<Box<str>>,
-    /// Whether a topic of this name is meant.
+    /// Whether a topic of this name is meant, though it is not named.
     is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
     consumer: PartitionConsumer,
     /// The number of each topic's present reading.
@@ -95,7 +95,7 @@ struct Shared {
 }
 
 impl TopicsReader {
-    /// Begins to ask for the topics whose names are meant, and for those that are `named`: of them it is told that this user may not see them.
+    /// Begins to ask for the topics whose names are meant, and for those that are `named`: of these it is told, too, that this user may not see them.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl TopicsReader {
         is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
         events: Sender<TopicsEvent>,
     ) -> Result<Self, ClientError> {
-        Self::reading(access, (None, Box::new(is_meant)), named, events)
+        Self::reading(access, None, named, Box::new(is_meant), events)
     }
 
     /// Begins to ask for this topic alone.
@@ -115,15 +115,14 @@ impl TopicsReader {
     ///
     /// As for [`start`](Self::start).
     pub fn of_one(access: &Access, topic: &str, events: Sender<TopicsEvent>) -> Result<Self, ClientError> {
-        let (only, own) = (Box::<str>::from(topic), topic.to_owned());
-        let named = BTreeSet::from([only.clone()]);
-        Self::reading(access, (Some(only), Box::new(move |name| name == own)), named, events)
+        Self::reading(access, Some(topic.into()), BTreeSet::from([topic.into()]), Box::new(|_| false), events)
     }
 
     fn reading(
         access: &Access,
-        (only, is_meant): (Option<Box<str>>, Box<dyn Fn(&str) -> bool + Send + Sync>),
+        only: Option<Box<str>>,
         named: BTreeSet<Box<str>>,
+        is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
         events: Sender<TopicsEvent>,
     ) -> Result<Self, ClientError> {
         let consumer = consumer(access, only.as_deref())?;
@@ -397,7 +396,8 @@ impl Shared {
     fn topics(&self, known: &BTreeSet<Box<str>>, limit: Duration) -> Result<(Topics, Time), RDKafkaErrorCode> {
         let consumer = self.consumer.consumer();
         let metadata = consumer.fetch_metadata(self.only.as_deref(), limit).map_err(|error| code_of(&error))?;
-        let meant = metadata.topics().iter().filter(|topic| (self.is_meant)(topic.name()));
+        let is_meant = |topic: &&MetadataTopic| known.contains(topic.name()) || (self.is_meant)(topic.name());
+        let meant = metadata.topics().iter().filter(is_meant);
         let mut listed: BTreeMap<&str, Option<_>> = known.iter().map(|name| (&**name, None)).collect();
         listed.extend(meant.map(|topic| (topic.name(), Some(topic))));
         let names: Vec<&str> = listed.keys().copied().collect();

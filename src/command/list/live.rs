@@ -12,9 +12,9 @@ use neli_proto::observer::{Election, JudgedRecord, Place, Topics};
 use neli_proto::time::Time;
 use serde_json::Value;
 
-use super::{List, Listed, Rank, SPAN, hidden, is_meant, none, place};
+use super::{List, Listed, Rank, SPAN, hidden, none, place};
 use crate::command::output::{self, Style, Tone, checked, fitted, unless_closed};
-use crate::command::reading::{self, Following, SUFFIX, no_answer, pass_on, read_at, warn_of_unread};
+use crate::command::reading::{self, SUFFIX, no_answer, pass_on, read_at, warn_of_unread};
 use crate::command::wording::{self, counted, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
@@ -30,8 +30,7 @@ pub(super) fn main(list: &List) -> Result<ExitStatus> {
 }
 
 async fn watch(list: &List) -> Result<ExitStatus> {
-    let (mut following, mut watch) =
-        (Following::start(&list.access, list.topic.as_deref(), is_meant(list))?, Watch::new(list));
+    let (mut following, mut watch) = (list.follow()?, Watch::new(list));
     loop {
         let events = following.next().await?;
         if events.is_empty() {

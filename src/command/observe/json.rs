@@ -15,13 +15,13 @@ use crate::text::{self, timestamp};
 impl State {
     /// `/elections`: all of them, on one line.
     pub fn json(&self, at: ReadAt) -> String {
-        page(self, at, &self.elections(at).map(|shown| election_part(&shown)).collect::<Vec<_>>())
+        page(self, at, &self.elections(at, None).map(|shown| election_part(&shown)).collect::<Vec<_>>())
     }
 }
 
 /// Those of a group, on one line.
 pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
-    let details = state.elections_of(at, Some(group)).map(|shown| {
+    let details = state.elections(at, Some(group)).map(|shown| {
         let observer = shown.found.observer();
         let moment = by_broker(observer, shown.found.known_at(at));
         let terms = rows(shown.found, moment, 0);

@@ -84,7 +84,7 @@ impl State {
     pub fn metrics(&self, at: ReadAt) -> String {
         let mut page = Page::default();
         // What was given up has nothing to be alerted of.
-        let mut all: Vec<Shown<'_>> = self.elections(at).filter(|shown| shown.rank() != Rank::Dead).collect();
+        let mut all: Vec<Shown<'_>> = self.elections(at, None).filter(|shown| shown.rank() != Rank::Dead).collect();
         // A role that moves to another partition may have an election in each, with the same labels: that which is led counts, else the last.
         all.dedup_by(|next, known| {
             let (one, other) = (next.found.place(), known.found.place());

@@ -58,7 +58,7 @@ impl State {
 impl Overview {
     pub(super) fn of(state: &State, at: ReadAt) -> Self {
         let mut groups: BTreeMap<(&str, &str), Vec<Shown<'_>>> = BTreeMap::new();
-        for shown in state.elections(at) {
+        for shown in state.elections(at, None) {
             groups.entry((shown.topic, &shown.found.place().group)).or_default().push(shown);
         }
         let all: Vec<&Shown<'_>> = groups.values().flatten().collect();
@@ -248,7 +248,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
     if let Some(outage) = outage(state, at) {
         page += &(outage + "\n");
     }
-    for shown in state.elections_of(at, Some(group)) {
+    for shown in state.elections(at, Some(group)) {
         section(&mut page, &shown);
     }
     let _ = write!(

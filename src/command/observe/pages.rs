@@ -80,7 +80,7 @@ impl Site for Pages {
                     return text(StatusCode::NOT_FOUND, PATHS);
                 };
                 let (state, at) = (locked(&self.state), read_at());
-                if state.elections_of(at, Some(&group)).next().is_none() {
+                if state.elections(at, Some(&group)).next().is_none() {
                     return text(StatusCode::NOT_FOUND, "no election of such a group was found");
                 }
                 if of_json.is_some() {

@@ -168,13 +168,8 @@ impl State {
         }
     }
 
-    /// All elections, in the order of topics, groups and roles.
-    pub(super) fn elections(&self, at: ReadAt) -> impl Iterator<Item = Shown<'_>> {
-        self.elections_of(at, None)
-    }
-
-    /// Those of a group. What is shown of the others is not made.
-    pub(super) fn elections_of<'a>(&'a self, at: ReadAt, group: Option<&'a str>) -> impl Iterator<Item = Shown<'a>> {
+    /// All elections, or those of a group, in the order of topics, groups and roles. What is shown of the others is not made.
+    pub(super) fn elections<'a>(&'a self, at: ReadAt, group: Option<&'a str>) -> impl Iterator<Item = Shown<'a>> {
         let journals = self.topics.topics().filter(|(name, _)| !name.ends_with(TOPIC_SUFFIX));
         let groups = [self.group.as_deref(), group];
         let is_meant = move |found: &&Election| groups.iter().flatten().all(|group| **group == *found.place().group);
