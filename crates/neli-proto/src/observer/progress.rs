@@ -1,125 +1,81 @@
-//! When a reading of some partitions is complete: each was read up to the end that its log had when the reading began.
-
-use alloc::collections::BTreeMap;
+//! How far a partition was read, and whether its log has changed meanwhile.
 
 use crate::journal::{Journal, Origin};
 use crate::listener::{CutSigns, HistoryCut, LogBounds};
 use crate::record::Offset;
 use crate::time::Time;
 
-/// How far the partitions of a reading were read.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Progress {
-    by_partition: BTreeMap<i32, Read>,
-}
-
 /// How far a partition was read.
 #[derive(Clone, Debug)]
-struct Read {
+pub(super) struct Progress {
     /// The end of its log when the reading began.
     end: Offset,
     /// The offset below which all records were read.
-    next: Offset,
+    pub(super) next: Offset,
     /// An answer that told of more than was read: when that was asked, and the log's end then.
     ahead: Option<(Time, Offset)>,
     /// When the log last had an end that it was read up to; before that, when its bounds were asked for.
-    as_of: Time,
+    pub(super) as_of: Time,
     /// What was read when the last answer came, and the end of the log that it told of.
     told: Option<(Offset, Offset)>,
     /// The answers that may show that the history was cut.
-    signs: CutSigns,
+    pub(super) signs: CutSigns,
 }
 
 impl Progress {
     /// Begins to read a partition with such a log, from an offset on.
-    pub(super) fn begin(&mut self, partition: i32, bounds: LogBounds, from: Offset) {
-        let LogBounds { asked, end, .. } = bounds;
+    pub(super) fn new(LogBounds { asked, end, .. }: LogBounds, from: Offset) -> Self {
         let ahead = Some((asked, end)).filter(|_| from < end);
-        let read = Read { end, next: from, ahead, as_of: asked, told: None, signs: CutSigns::default() };
-        self.by_partition.insert(partition, read);
+        Self { end, next: from, ahead, as_of: asked, told: None, signs: CutSigns::default() }
     }
 
-    /// Handles an answer about a partition's log.
+    /// Handles an answer about the log.
     ///
     /// # Errors
     ///
     /// The history was cut.
-    pub(super) fn answered(&mut self, partition: i32, bounds: LogBounds) -> Result<(), HistoryCut> {
-        let Some(read) = self.by_partition.get_mut(&partition) else { return Ok(()) };
-        let LogBounds { asked, start, end } = bounds;
-        if read.next < end {
-            read.ahead = read.ahead.filter(|(_, known)| *known < end).or(Some((asked, end)));
+    pub(super) fn answered(&mut self, LogBounds { asked, start, end }: LogBounds) -> Result<(), HistoryCut> {
+        if self.next < end {
+            self.ahead = self.ahead.filter(|(_, known)| *known < end).or(Some((asked, end)));
         } else {
-            (read.as_of, read.ahead) = (asked, None);
+            (self.as_of, self.ahead) = (asked, None);
         }
-        read.told = Some((read.next, end));
-        read.signs.answered(asked, start..end, read.next)
+        self.told = Some((self.next, end));
+        self.signs.answered(asked, start..end, self.next)
     }
 
-    /// Handles the answer to a question of `asked` that there is no such topic.
-    ///
-    /// # Errors
-    ///
-    /// The topic is gone.
-    pub(super) fn missing(&mut self, partition: i32, asked: Time) -> Result<(), HistoryCut> {
-        self.by_partition.get_mut(&partition).map_or(Ok(()), |read| read.signs.missing(asked))
+    /// All records below `next` were read, or are not wanted. Returns whether by this the log has been read up to an end that an answer told of.
+    pub(super) fn read_up_to(&mut self, next: Offset) -> bool {
+        self.next = self.next.max(next);
+        let reached = self.ahead.take_if(|(_, end)| self.next >= *end);
+        self.as_of = reached.map_or(self.as_of, |(asked, _)| asked);
+        reached.is_some()
     }
 
-    /// All records of a partition below `next` were read, or are not wanted. Returns when the log had an end that it has been read up to by this.
-    pub(super) fn read_up_to(&mut self, partition: i32, next: Offset) -> Option<Time> {
-        let read = self.by_partition.get_mut(&partition)?;
-        read.next = read.next.max(next);
-        let (asked, _) = read.ahead.take_if(|(_, end)| read.next >= *end)?;
-        read.as_of = asked;
-        Some(asked)
-    }
-
-    /// Handles that the leader of a partition gave no answer. Returns whether its reading, which is incomplete, stands still since the last answer,
+    /// Handles that the partition's leader gave no answer. Returns whether the reading, which is incomplete, stands still since the last answer,
     /// or the last time that there was none.
-    pub(super) fn unanswered(&mut self, partition: i32) -> bool {
-        let Some(read) = self.by_partition.get_mut(&partition).filter(|read| !read.is_complete()) else { return false };
-        // A leader that is back has told of no more yet.
-        let told = read.told.replace((read.next, read.next));
-        told.is_some_and(|(before, _)| read.next == before)
-    }
-
-    /// Where a partition's reading stands, if nothing was read since the last answer, which told of more.
-    pub(super) fn stands_at(&self, partition: i32) -> Option<Offset> {
-        let Read { next, told, .. } = self.by_partition.get(&partition)?;
-        told.is_some_and(|(before, end)| *next == before && before < end).then_some(*next)
-    }
-
-    /// Notes, by an answer to a question of `asked`, that there is no record behind what was read of a partition.
-    pub(super) fn has_no_more(&mut self, partition: i32, asked: Time) {
-        if let Some(read) = self.by_partition.get_mut(&partition) {
-            read.end = read.end.min(read.next);
-            (read.ahead, read.as_of) = (None, asked);
+    pub(super) fn unanswered(&mut self) -> bool {
+        if self.is_complete() {
+            return false;
         }
+        // A leader that is back has told of no more yet.
+        let told = self.told.replace((self.next, self.next));
+        told.is_some_and(|(before, _)| self.next == before)
     }
 
-    /// When a partition's log last had an end that it was read up to.
-    pub(super) fn read_to_end(&self, partition: i32) -> Option<Time> {
-        self.by_partition.get(&partition).map(|read| read.as_of)
+    /// Where the reading stands, if nothing was read since the last answer, which told of more.
+    pub(super) fn stands_at(&self) -> Option<Offset> {
+        self.told.is_some_and(|(before, end)| self.next == before && before < end).then_some(self.next)
     }
 
-    /// The offset below which all records of a partition were read.
-    pub(super) fn next(&self, partition: i32) -> Option<Offset> {
-        self.by_partition.get(&partition).map(|read| read.next)
+    /// Notes, by an answer to a question of `asked`, that there is no record behind what was read.
+    pub(super) fn has_no_more(&mut self, asked: Time) {
+        self.end = self.end.min(self.next);
+        (self.ahead, self.as_of) = (None, asked);
     }
 
-    /// Whether all partitions were read up to the ends that they had when the reading began.
-    pub(super) fn is_complete(&self) -> bool {
-        self.by_partition.values().all(Read::is_complete)
-    }
-
-    /// The same of one partition.
-    pub(super) fn is_complete_in(&self, partition: i32) -> bool {
-        self.by_partition.get(&partition).is_some_and(Read::is_complete)
-    }
-}
-
-impl Read {
-    const fn is_complete(&self) -> bool {
+    /// Whether the partition was read up to the end that its log had when the reading began.
+    pub(super) const fn is_complete(&self) -> bool {
         self.next >= self.end
     }
 }
@@ -150,34 +106,30 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_is_complete_at_the_ends_that_the_logs_had_at_first() {
-        let mut progress = Progress::default();
-        progress.begin(0, bounds(0, 5), 0);
-        progress.begin(1, bounds(7, 7), 7);
-        assert_eq!(progress.answered(0, bounds(0, 9)), Ok(()));
-        assert_eq!(progress.answered(2, bounds(0, 9)), Ok(()));
-        progress.read_up_to(0, 4);
+    fn a_reading_is_complete_at_the_end_that_the_log_had_at_first() {
+        let mut progress = Progress::new(bounds(0, 5), 0);
+        assert!(Progress::new(bounds(7, 7), 7).is_complete());
+        assert_eq!(progress.answered(bounds(0, 9)), Ok(()));
+        progress.read_up_to(4);
         assert!(!progress.is_complete());
-        progress.read_up_to(0, 5);
-        progress.read_up_to(0, 2);
+        progress.read_up_to(5);
+        progress.read_up_to(2);
         assert!(progress.is_complete());
     }
 
     #[test]
     fn a_log_is_read_to_its_end_once_it_is_read_as_far_as_an_answer_told() {
         let asked = |second| LogBounds { asked: Time::from_nanos(second), ..bounds(0, 5) };
-        let (mut progress, mut times) = (Progress::default(), Vec::new());
-        progress.begin(0, asked(1), 0);
-        assert_eq!(progress.answered(0, asked(2)), Ok(()));
-        assert_eq!(progress.answered(0, LogBounds { end: 9, ..asked(3) }), Ok(()));
+        let (mut progress, mut times) = (Progress::new(asked(1), 0), Vec::new());
+        assert_eq!(progress.answered(asked(2)), Ok(()));
+        assert_eq!(progress.answered(LogBounds { end: 9, ..asked(3) }), Ok(()));
         for next in [4, 5, 8, 9] {
-            progress.read_up_to(0, next);
-            times.push(progress.read_to_end(0));
+            let has_reached_end = progress.read_up_to(next);
+            times.push((progress.as_of.as_nanos(), has_reached_end));
         }
-        assert_eq!(progress.answered(0, LogBounds { end: 9, ..asked(4) }), Ok(()));
-        times.push(progress.read_to_end(0));
-        let nanos: Vec<Option<u64>> = times.into_iter().map(|time| time.map(Time::as_nanos)).collect();
-        assert_eq!(nanos, [Some(1), Some(2), Some(2), Some(2), Some(4)]);
+        assert_eq!(progress.answered(LogBounds { end: 9, ..asked(4) }), Ok(()));
+        times.push((progress.as_of.as_nanos(), false));
+        assert_eq!(times, [(1, false), (2, true), (2, false), (2, false), (4, false)]);
     }
 
     #[test]

@@ -24,8 +24,6 @@ const MOST_TERMS: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub struct Topic {
     partitions: BTreeMap<i32, Partition>,
-    /// How far they were read.
-    pub(super) progress: Progress,
     /// Boxed, since a map that is filled in order keeps room for twice as many.
     elections: BTreeMap<Place, Box<Election>>,
     /// The hellos of each group.
@@ -52,6 +50,7 @@ struct Partition {
     from: Offset,
     /// What an election without records knows of the law: where records are missing.
     journal: Journal,
+    progress: Progress,
 }
 
 /// What identifies an election in a topic.
@@ -101,9 +100,8 @@ impl Topic {
 
     /// Begins to read a partition with such a log from an offset on.
     pub fn begin(&mut self, at: ReadAt, partition: i32, bounds: LogBounds, from: Offset) {
-        let journal = bounds.journal_from(at.now, from);
-        self.partitions.insert(partition, Partition { bounds, from, journal });
-        self.progress.begin(partition, bounds, from);
+        let (journal, progress) = (bounds.journal_from(at.now, from), Progress::new(bounds, from));
+        self.partitions.insert(partition, Partition { bounds, from, journal, progress });
     }
 
     /// Reads an election, whether there is a record of it or not. Returns whether its partition is read.
@@ -130,16 +128,25 @@ impl Topic {
         self.partitions.get(&partition).map(|partition| partition.from)
     }
 
+    /// How far a partition was read.
+    pub(super) fn progress(&self, partition: i32) -> Option<&Progress> {
+        self.partitions.get(&partition).map(|partition| &partition.progress)
+    }
+
+    /// The same, to note what an answer tells.
+    pub(super) fn progress_mut(&mut self, partition: i32) -> Option<&mut Progress> {
+        self.partitions.get_mut(&partition).map(|partition| &mut partition.progress)
+    }
+
     /// Handles an answer about a partition's log: what is missing behind its end is no record.
     ///
     /// # Errors
     ///
     /// The history was cut.
     pub fn answered(&mut self, now: Time, partition: i32, bounds: LogBounds) -> Result<(), HistoryCut> {
-        if let Some(partition) = self.partitions.get_mut(&partition) {
-            partition.journal.answered(now, bounds.asked, bounds.end);
-        }
-        let answered = self.progress.answered(partition, bounds);
+        let Some(Partition { journal, progress, .. }) = self.partitions.get_mut(&partition) else { return Ok(()) };
+        journal.answered(now, bounds.asked, bounds.end);
+        let answered = progress.answered(bounds);
         self.note_progress(partition);
         answered
     }
@@ -150,24 +157,24 @@ impl Topic {
     ///
     /// The topic is gone.
     pub fn missing(&mut self, partition: i32, asked: Time) -> Result<(), HistoryCut> {
-        self.progress.missing(partition, asked)
+        self.progress_mut(partition).map_or(Ok(()), |progress| progress.signs.missing(asked))
     }
 
     /// Whether all partitions were read up to the ends that they had when the reading began.
     pub fn is_read(&self) -> bool {
-        self.progress.is_complete()
+        self.partitions.values().all(|partition| partition.progress.is_complete())
     }
 
     /// All records of a partition below `next` were read.
     pub fn read_up_to(&mut self, partition: i32, next: Offset) {
-        if self.progress.read_up_to(partition, next).is_some() {
+        if self.progress_mut(partition).is_some_and(|progress| progress.read_up_to(next)) {
             self.note_progress(partition);
         }
     }
 
     /// Tells a partition's elections up to when they were read.
     pub(super) fn note_progress(&mut self, partition: i32) {
-        if let Some(asked) = self.progress.read_to_end(partition) {
+        if let Some(asked) = self.progress(partition).map(|progress| progress.as_of) {
             self.in_partition(partition).for_each(|election| election.was_read_to_end(asked));
         }
     }
@@ -300,7 +307,7 @@ impl Topic {
             }
             let mut election = self.begun(&place)?;
             if self.is_live {
-                self.progress.read_to_end(partition).into_iter().for_each(|asked| election.was_read_to_end(asked));
+                self.progress(partition).into_iter().for_each(|progress| election.was_read_to_end(progress.as_of));
                 self.hear_all(group, &mut election);
             }
             self.elections.insert(place.clone(), Box::new(election));
@@ -386,8 +393,8 @@ impl Topic {
         }
         for (place, election) in &mut self.elections {
             election.caught_up();
-            if let Some(asked) = self.progress.read_to_end(place.partition) {
-                election.was_read_to_end(asked);
+            if let Some(partition) = self.partitions.get(&place.partition) {
+                election.was_read_to_end(partition.progress.as_of);
             }
         }
     }

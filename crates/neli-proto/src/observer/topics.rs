@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
-use super::{Change, Election, Place, Topic};
+use super::{Change, Election, Place, Progress, Topic};
 use crate::journal::Verdict;
 use crate::kafka::{LogRange, LogsAnswer, TopicsAction};
 use crate::leadership::{Leadership, ReadAt, Unknown};
@@ -343,7 +343,7 @@ impl ReadTopic {
 
     /// Whether this partition was read up to the end that its log had when the reading began.
     pub fn is_read(&self, partition: i32) -> bool {
-        self.topic.progress.is_complete_in(partition)
+        self.topic.progress(partition).is_some_and(Progress::is_complete)
     }
 
     /// Why the topic, or this partition of it, can't be read now.
@@ -396,17 +396,19 @@ impl ReadTopic {
                 Err(why) => {
                     self.unanswered.insert(*partition, why.clone());
                     // The topic would stay incomplete until this partition has a leader. Without it the others can be read to their ends.
-                    begins_anew |= self.topic.progress.unanswered(*partition) && !self.is_live();
+                    let progress = self.topic.progress_mut(*partition);
+                    begins_anew |= progress.is_some_and(Progress::unanswered) && !self.is_live();
                     continue;
                 }
             };
-            let (bounds, stands_at) = (LogBounds { asked, start, end }, self.topic.progress.stands_at(*partition));
-            begins_anew |= self.topic.progress.next(*partition).is_none();
-            begins_anew |= self.topic.answered(now, *partition, bounds).is_err();
+            let progress = self.topic.progress(*partition);
+            begins_anew |= progress.is_none();
+            let stands_at = progress.and_then(Progress::stands_at);
+            begins_anew |= self.topic.answered(now, *partition, LogBounds { asked, start, end }).is_err();
             if let Some(next) = stands_at {
                 // The first time at this offset a client may have lost a fetch, for example in a topic that was just made.
                 begins_anew |= self.stood_at.insert(*partition, next) != Some(next);
-                self.topic.progress.has_no_more(*partition, asked);
+                self.topic.progress_mut(*partition).into_iter().for_each(|progress| progress.has_no_more(asked));
                 self.topic.note_progress(*partition);
             }
         }
@@ -477,7 +479,7 @@ impl Past {
         first: &mut Topic,
     ) -> Option<(Place, (Verdict, Vec<Change>))> {
         self.heard += 1;
-        let first_next = first.progress.next(partition).filter(|_| self.behind.contains(&partition))?;
+        let first_next = first.progress(partition).filter(|_| self.behind.contains(&partition))?.next;
         // If the record is further on, there is none in between.
         let judged = if record.offset < first_next { self.topic.read(at, partition, record) } else { None };
         if record.offset + 1 >= first_next {
