@@ -86,7 +86,7 @@ impl Introduction {
             return None;
         }
         let stands = self.answered_by.filter(|_| self.stage != Stage::Stands);
-        let doubts_end = if self.doubted.is_empty() { None } else { self.doubts_end() };
+        let doubts_end = self.doubts_end().filter(|_| self.stage == Stage::Waits && !self.doubted.is_empty());
         let stands = stands.map(|answered| answered.max(doubts_end.unwrap_or(answered)));
         [self.next_hello, stands].into_iter().flatten().min()
     }

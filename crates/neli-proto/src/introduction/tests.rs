@@ -86,6 +86,7 @@ fn a_candidate_that_may_have_gone_is_waited_for() {
     introduction.received(START, 5, &Hello { leaves: true, ..hello("third", "4", 4) });
     introduction.received(START, 12, &hello("me", "4", 3));
     assert_eq!(actions(&mut introduction), []);
+    assert_eq!(introduction.poll_timeout(), Some(START + ANSWERS), "then it says for what it waits");
     introduction.handle_timeout(START + ANSWERS);
     let until = START + HELLO_HOLDS;
     assert_eq!(
