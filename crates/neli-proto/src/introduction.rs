@@ -55,7 +55,7 @@ pub(crate) struct Introduction {
     doubted: BTreeMap<MemberId, Differs>,
     /// By when the jobs of such candidates that have died since the reading began are gone.
     dead_until: Option<Time>,
-    /// How the last candidate that stood before this process began to read had a role in another partition.
+    /// How a candidate that stood before this process began to read had a role in another partition, unless a later one has warned of that.
     moved: Option<Differs>,
     /// The lists of roles, as typed, that were reported because they share no role with this process.
     reported: BTreeSet<Option<Box<str>>>,
@@ -148,8 +148,12 @@ impl Introduction {
             None => drop(self.doubted.remove(&hello.member)),
             Some(refusal) => self.conflicting_hello_received(now, offset, hello, refusal),
         }
-        if !hello.leaves && self.is_history(offset) {
-            self.moved = own.warning_if_a_role_has_moved(&theirs, name);
+        if hello.takes_roles() && self.is_history(offset) {
+            let warning = own.warning_if_a_role_has_moved(&theirs, name);
+            // A later candidate has warned of it, unless it does not have all these roles.
+            if warning.is_some() || self.moved.as_ref().is_some_and(|moved| moved.concerns_roles_of(&theirs)) {
+                self.moved = warning;
+            }
         }
         // A hello from before this process began to read may be of a candidate that has gone. A living candidate sends another one.
         if !hello.leaves

@@ -210,6 +210,13 @@ enum Difference {
 }
 
 impl Differs {
+    /// Whether a third mapping has all roles that these two have in common.
+    pub(crate) fn concerns_roles_of(&self, third: &Mapping) -> bool {
+        let mut lacking = self.own.roles_without(third, &RoleSet::new());
+        lacking.remove(&self.own.roles_without(&self.other, &RoleSet::new()));
+        lacking.is_empty()
+    }
+
     /// One line: how they differ, and what to do. `roles` and `group` are what a user gives these by: an option of the command line, or a method.
     pub fn line(&self, roles: &str, group: &str) -> String {
         let Self { own, other, name, how } = self;
