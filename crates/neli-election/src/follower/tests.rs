@@ -73,7 +73,6 @@ impl Fixture {
 }
 
 /// A log of which all is younger than five minutes.
-#[expect(clippy::unnecessary_wraps, reason = "an answer about a log may be an error")]
 const fn log(end: i64) -> LogAnswer {
     Ok(LogRange { start: 0, recent: 0, end })
 }
