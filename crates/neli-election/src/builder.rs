@@ -352,7 +352,7 @@ impl Builder {
     pub fn follow(self) -> Result<Follower, Error> {
         self.refuse_roles("follow follows one election, follow_roles those of these roles")?;
         let (access, elections) = self.place()?;
-        let mut followers = follower::start(&access, elections, self.on_warning)?;
+        let mut followers = follower::start(access, elections, self.on_warning)?;
         followers.pop().ok_or_else(|| Error::System("an election without a role".to_owned()))
     }
 

@@ -1,20 +1,24 @@
 //! A follower: it learns who leads, and does not stand for election.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{io, thread};
+use std::{io, mem, thread};
 
-use neli_kafka::names::MOST_ROLES;
-use neli_kafka::{Access, Elections, Timeouts, TopicsEvent, TopicsReader, clock, reason, shown_duration};
+use neli_kafka::{
+    Access, Elections, IfMissing, KafkaEvent, KafkaReaders, Router, SessionEvent, Source, Timeouts, clock, reason,
+    shown_duration,
+};
+use neli_proto::candidate;
+use neli_proto::followed_mapping::FollowedMapping;
 use neli_proto::hello::Hello;
-use neli_proto::leadership::{Leadership as Current, ReadAt, Unknown};
-use neli_proto::listener::FIRST_SPAN;
-use neli_proto::mapping::Mapping;
-use neli_proto::observer::{Election, Place, ReadTopic, Topics};
-use neli_proto::record::{LogRecord, is_hello_of};
+use neli_proto::leadership::{LastTerm, Leadership as Current, Receipt, TermState};
+use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
+use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
-use tokio::sync::mpsc::{self, Receiver};
+use neli_proto::topic::TopicIdentity;
+use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::sync::{broadcast, watch};
 
 use crate::error::Error;
@@ -25,9 +29,6 @@ use crate::warnings::{OnWarning, pass};
 
 /// How many warnings are kept for each subscriber.
 const WARNINGS_KEPT: usize = 32;
-
-/// How many candidates' roles that are not followed are warned of.
-const MOST_OTHERS: usize = 16;
 
 /// How many events may wait for the thread; those that send them wait beyond that.
 const EVENTS_WAITING: usize = 1024;
@@ -115,40 +116,54 @@ impl Follower {
 
 /// Starts the thread. Returns a follower of each role.
 pub(crate) fn start(
-    access: &Access,
+    access: Access,
     elections: Elections,
     on_warning: Option<OnWarning>,
 ) -> Result<Vec<Follower>, Error> {
     let cannot = |error: io::Error| Error::System(format!("the follower can't be started: {}", reason(&error)));
     let (states, receivers): (Vec<_>, Vec<_>) =
         elections.roles.clone().map(|_| watch::channel(Ok(Leadership::Unknown { trouble: None }))).unzip();
+    let source = Source::new(access, elections, IfMissing::Await);
     let (event_sender, events) = mpsc::channel(EVENTS_WAITING);
     let (warnings, warned) = broadcast::channel(WARNINGS_KEPT);
     let warned = Arc::new(warned);
+    let mut reading = Reading::new(source, event_sender, states, warnings, on_warning);
+    reading.begin(clock::now());
     let waiter = Waiter::new().map_err(cannot)?;
-    let reader = TopicsReader::of_one(access, &elections.topic, event_sender)?;
-    let reading = Reading::new(elections, states, warnings, on_warning);
     let thread = thread::Builder::new().name("neli-follower".to_owned());
-    thread.spawn(move || reading.run(&reader, waiter, events)).map_err(cannot)?;
+    thread.spawn(move || reading.run(waiter, events)).map_err(cannot)?;
     Ok(receivers.into_iter().map(|state| Follower { state, events: Arc::clone(&warned) }).collect())
 }
 
-// ---- the thread, which reads the topic, and publishes who leads each role that is followed --------------------------
+// ---- the thread, which reads the journals of all roles that are followed, and publishes who leads each --------------
 
-/// The topic, as it is read.
+/// A reader that has handed over nothing for this long, although the log has more records, is replaced. Candidates wait as long with the
+/// default lease.
+const STUCK_AFTER: Duration = Duration::from_secs(20);
+
+/// If Kafka has not answered for so long where a role's log ends, it is not known to be vacant any more: that is asked every 20 s.
+const UNANSWERED_AFTER: Duration = Duration::from_secs(60);
+
+/// The journals, as they are read.
 struct Reading {
-    elections: Elections,
-    topics: Topics,
+    /// Their number of partitions is that in the candidates' hellos, by which this follower maps roles to partitions; `None` if it uses the number
+    /// that each reader finds.
+    readers: KafkaReaders,
+    router: Router,
+    /// By how many partitions the candidates map roles to partitions. A single role is always in partition 0.
+    mapping: FollowedMapping,
     /// In the order of their numbers.
     roles: Vec<Role>,
-    numbers: BTreeMap<Box<str>, usize>,
     /// The roles, by their indices, whose leader may be another than was published: only these are looked at, since there may be thousands
     /// of roles, and as many heartbeats a second.
     touched: BTreeSet<usize>,
-    /// When each role must be looked at again if nothing of it is read before: its leader is no longer known then.
+    /// When each role must be looked at again if nothing of it is read before: its leader is no longer known then, or its reader is stuck.
     timeouts: Timeouts,
-    /// The roles of candidates of the group that stand for none that is followed, as far as they were warned of.
-    others: BTreeSet<String>,
+    /// Why nothing can be read: no broker answers, for example (`None`). Or why one reading can't go on in one partition, where it has stopped at a
+    /// batch that can't be decoded; those of other partitions go on.
+    troubles: BTreeMap<Option<(u32, i32)>, String>,
+    /// Whether no broker answers.
+    is_down: bool,
     /// Since when something can't be read, if the followers were warned of it.
     warned_since: Option<Time>,
     /// For the followers' warnings; the reading goes on after each.
@@ -158,49 +173,44 @@ struct Reading {
 
 /// One election that is followed.
 struct Role {
-    label: Box<str>,
-    /// Where its last record was read.
-    place: Option<Place>,
-    /// Why records can't be read that may be its own, until the next one is.
-    unread: Option<String>,
+    listener: Listener,
+    last_term: LastTerm,
+    /// When Kafka last said where its log ends.
+    answered_at: Option<Time>,
     state: watch::Sender<Result<Leadership, Error>>,
 }
 
 impl Reading {
     fn new(
-        elections: Elections,
+        source: Source,
+        event_sender: Sender<KafkaEvent>,
         states: Vec<watch::Sender<Result<Leadership, Error>>>,
         warnings: broadcast::Sender<Event>,
         on_warning: Option<OnWarning>,
     ) -> Self {
-        let labels: Vec<Box<str>> = elections.labels().into_iter().map(Box::from).collect();
-        let roles = labels.iter().zip(states).map(|(label, state)| Role {
-            label: label.clone(),
-            place: None,
-            unread: None,
-            state,
-        });
+        let now = clock::now();
+        let elections = &source.elections;
+        let roles = elections.roles.clone();
         Self {
-            topics: Topics::new(FIRST_SPAN, MOST_ROLES).of_group(&elections.group),
-            roles: roles.collect(),
-            touched: (0..labels.len()).collect(),
-            numbers: labels.into_iter().zip(0..).collect(),
+            mapping: FollowedMapping::new(&elections.typed()),
+            // A topic that was created again may have another number of partitions, so each reader finds it by itself.
+            readers: KafkaReaders::new(source, event_sender),
+            router: Router::new(roles),
+            touched: (0..states.len()).collect(),
             timeouts: Timeouts::default(),
-            others: BTreeSet::new(),
+            roles: states.into_iter().map(|state| Role::asking(now, state)).collect(),
+            troubles: BTreeMap::new(),
+            is_down: false,
             warned_since: None,
-            elections,
             warnings,
             on_warning,
         }
     }
 
     /// Reads until the last follower is dropped, or Kafka refuses to be read.
-    fn run(mut self, reader: &TopicsReader, mut waiter: Waiter, mut events: Receiver<TopicsEvent>) {
+    fn run(mut self, mut waiter: Waiter, mut events: Receiver<KafkaEvent>) {
         loop {
-            let due = self.publish(now());
-            while let Some(action) = self.topics.poll_action() {
-                reader.perform(action);
-            }
+            let due = self.publish(clock::now()).into_iter().chain(self.readers.poll_timeout()).min();
             let dropped = async {
                 for role in &self.roles {
                     role.state.closed().await;
@@ -217,11 +227,12 @@ impl Reading {
                 // The wait has timed out.
                 None => Ok(()),
                 Some(None) => return,
-                Some(Some(event)) => self.handle(now(), event),
+                Some(Some(event)) => self.handle(event),
             };
             if let Err(error) = handled {
                 return self.end(&error);
             }
+            self.replace_stuck_readers(clock::now());
         }
     }
 
@@ -234,15 +245,26 @@ impl Reading {
     }
 
     /// Publishes who leads each role. Returns when that changes if nothing is read until then.
-    fn publish(&mut self, at: ReadAt) -> Option<Time> {
-        self.touched.extend(self.timeouts.due(at.now));
-        while let Some(number) = self.touched.pop_first() {
-            let (leadership, lasts_for) = self.leadership(at, &self.roles[number]);
-            if leadership == (Leadership::Unknown { trouble: None }) && self.is_undecided(&self.roles[number]) {
-                self.topics.read_whole_logs(at);
+    fn publish(&mut self, now: Time) -> Option<Time> {
+        self.touched.extend(self.timeouts.due(now));
+        while let Some(at) = self.touched.pop_first() {
+            let role = &self.roles[at];
+            let (current, trouble) = (role.current(now), self.trouble_of(at).cloned());
+            let current = if trouble.is_none() { current } else { current.unanswered() };
+            let changes_at = leadership::lasts_for(current).map(|left| now + left);
+            let is_partition_known = at == 0 || self.is_mapping_known(now);
+            let known_at = self.mapping.known_from().filter(|_| !is_partition_known);
+            let known = role.state.borrow().as_ref().ok().and_then(Leadership::leader).cloned();
+            let mut leadership = Leadership::of(current, now, known.as_ref(), trouble);
+            let mut vacant_until = None;
+            if leadership == Leadership::Vacant {
+                vacant_until = role.answered_at.map(|at| at + UNANSWERED_AFTER).filter(|at| now < *at);
+                if !is_partition_known || vacant_until.is_none() {
+                    leadership = Leadership::Unknown { trouble: None };
+                }
             }
-            self.timeouts.set(number, lasts_for.map(|left| at.now + left));
-            self.roles[number].state.send_if_modified(|state| {
+            self.timeouts.set(at, [changes_at, role.stuck_at(), known_at, vacant_until].into_iter().flatten().min());
+            role.state.send_if_modified(|state| {
                 // The times of a silence by Rust's clock differ a little at each look.
                 let is_silent_still =
                     |of: &Leader| matches!(&leadership, Leadership::Silent { leader, .. } if leader == of);
@@ -260,132 +282,51 @@ impl Reading {
         self.timeouts.first()
     }
 
-    /// Who leads a role, and for how long that is so if nothing is read.
-    fn leadership(&self, at: ReadAt, role: &Role) -> (Leadership, Option<Duration>) {
-        let found = self.election(role);
-        let trouble = self.trouble(found.map(|found| found.place().partition)).or_else(|| role.unread.clone());
-        let Some(found) = found else {
-            let is_vacant = trouble.is_none() && self.read().is_some_and(|read| read.is_live() && !read.has_past());
-            return (if is_vacant { Leadership::Vacant } else { Leadership::Unknown { trouble } }, None);
-        };
-        let current = found.observer().leadership(at);
-        let current = if trouble.is_none() { current } else { current.unanswered() };
-        // By a clock that is ahead of the brokers' a leader would seem silent.
-        let current =
-            if found.observer().doubts_timestamps(at).is_some() { Current::Unknown(Unknown::Reading) } else { current };
-        let known = role.state.borrow().as_ref().ok().and_then(Leadership::leader).cloned();
-        (Leadership::of(current, at.now, known.as_ref(), trouble), leadership::lasts_for(current))
-    }
-
-    /// A role's election, once the topic was read.
-    fn election(&self, role: &Role) -> Option<&Election> {
-        let topic = self.read().filter(|read| read.is_live())?.topic();
-        let known = role.place.as_ref().and_then(|place| topic.election(place));
-        known.or_else(|| topic.elections().find(|found| found.place().role == role.label))
-    }
-
-    /// Whether the records that were read of a role decide nothing, but earlier ones may.
-    fn is_undecided(&self, role: &Role) -> bool {
-        let may_be_decided = self.read().is_some_and(|read| read.is_live() && read.has_past());
-        may_be_decided && self.election(role).is_none_or(Election::wants_earlier_records)
-    }
-
-    fn read(&self) -> Option<&ReadTopic> {
-        self.topics.topic(&self.elections.topic)
-    }
-
-    /// Why the topic, or this partition of it, can't be read.
-    fn trouble(&self, partition: Option<i32>) -> Option<String> {
-        let topic = &self.elections.topic;
-        match (self.topics.outage(), self.read()) {
-            (Some((_, why)), _) => Some(why.to_owned()),
-            (None, Some(read)) => {
-                let of_any = || partition.is_none().then(|| read.troubles().next()).flatten();
-                read.trouble(partition).or_else(of_any).map(str::to_owned)
+    /// Reads the journals anew whose readers are stuck.
+    fn replace_stuck_readers(&mut self, now: Time) {
+        for at in self.timeouts.due(now) {
+            let Some(number) = self.roles().nth(at) else { continue };
+            // The reader may have handed over records of other elections, of which the role was not told yet.
+            if let Some(passed) = self.router.take_passed(number) {
+                self.handle_role_event(now, number, passed);
             }
-            (None, None) => self
-                .topics
-                .is_complete()
-                .then(|| format!("topic \"{topic}\": it does not exist yet; waiting until a candidate creates it")),
-        }
-    }
-
-    fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<(), Error> {
-        match event {
-            TopicsEvent::Read { reading, topic, partition, record } => {
-                self.handle_record(at, (reading, &topic), partition, &record);
-                return Ok(());
-            }
-            TopicsEvent::Answered { asked, topics } => {
-                self.topics.answered(at, asked, topics);
-                if let Some(why) = self.read().and_then(|read| read.trouble(None)) {
-                    return Err(Error::Refused(why.to_owned()));
-                }
-            }
-            TopicsEvent::Down(why) => self.topics.no_answer(at.now, &why),
-            TopicsEvent::PastBegins { reading, from } => self.topics.past_begins(at, reading, &from),
-            TopicsEvent::Refused(error) => return Err(Error::Refused(error)),
-            TopicsEvent::Warning { warning, hides_records } => {
-                for role in self.roles.iter_mut().filter(|_| hides_records) {
-                    role.unread = Some(warning.clone());
-                }
-                self.warn(&warning);
+            if self.roles[at].stuck_at().is_some_and(|due| now >= due) {
+                self.roles[at].listener.ask_anew(now);
+                self.router.read_anew(now, number);
             }
         }
-        self.touched.extend(0..self.roles.len());
-        self.note_trouble(at.now);
-        Ok(())
+        self.follow_router(now);
     }
 
-    fn handle_record(&mut self, at: ReadAt, reading: (u32, &str), partition: i32, record: &LogRecord) {
-        let progress = |of: &Self| of.read().map(|read| (read.is_live(), read.has_past()));
-        let (before, is_of_past) = (progress(self), self.topics.is_of_past(reading.0));
-        let judged = self.topics.read(at, reading, partition, record);
-        let place = judged.filter(|_| !is_of_past).map(|judged| judged.election.place().clone());
-        if let Some((number, place)) = place.and_then(|place| Some((*self.numbers.get(&place.role)?, place))) {
-            let role = &mut self.roles[number];
-            (role.place, role.unread) = (Some(place), None);
-            self.touched.insert(number);
+    /// Why the journal of a role can't be read, if so.
+    fn trouble_of(&self, at: usize) -> Option<&String> {
+        let stopped = || self.troubles.get(&Some(self.router.reading_of(self.roles().nth(at)?)?));
+        self.troubles.get(&None).or_else(stopped)
+    }
+
+    /// Notes why all journals, or that of one partition, can't be read. The followers are warned once until all can be read again.
+    fn stops(&mut self, of: Option<(u32, i32)>, trouble: String) {
+        if self.warned_since.is_none() {
+            self.warned_since = Some(clock::now());
+            self.warn(&format!("it is unknown who leads: {trouble}"));
         }
-        if progress(self) != before {
+        if self.troubles.get(&of) != Some(&trouble) {
+            self.troubles.insert(of, trouble);
             self.touched.extend(0..self.roles.len());
         }
-        let hello = record.value.as_deref().filter(|_| is_hello_of(&self.elections.group, record));
-        if let (Some((true, _)), Some(hello)) = (before, hello.and_then(Hello::parse)) {
-            self.note_hello(&hello);
-        }
     }
 
-    /// Warns of a candidate that stands for none of the followed roles, once for its roles. One that was read before the end of the log may have gone.
-    fn note_hello(&mut self, hello: &Hello) {
-        let theirs = hello.mapping();
-        let own = Mapping::new(&self.elections.typed(), theirs.partitions());
-        if hello.leaves || own.shares_role(&theirs) || self.others.len() >= MOST_OTHERS {
-            return;
+    /// Kafka answers. If it is `of` a reading of a partition, that one goes on as well.
+    fn goes_on(&mut self, of: Option<(u32, i32)>) {
+        let before = self.troubles.len();
+        let router = &self.router;
+        self.troubles.retain(|known, _| *known != of && known.is_some_and(|(reading, _)| router.has(reading)));
+        if self.troubles.len() < before {
+            self.touched.extend(0..self.roles.len());
         }
-        let (theirs, own) = (theirs.roles(), own.roles());
-        if self.others.insert(theirs.clone()) {
-            let name = hello.name.as_deref().unwrap_or(hello.member.as_str());
-            self.warn(&format!(
-                "{name} stands in this group for other roles ({theirs}), and for none of those that are followed ({own}); follow the roles \
-                 of the candidates"
-            ));
-        }
-    }
-
-    /// Warns the followers once of why something can't be read, and then that all can be read again.
-    fn note_trouble(&mut self, now: Time) {
-        match (self.trouble(None), self.warned_since) {
-            (Some(trouble), None) => {
-                self.warned_since = Some(now);
-                self.warn(&format!("it is unknown who leads: {trouble}"));
-            }
-            (None, Some(since)) => {
-                self.warned_since = None;
-                let lasted = Duration::from_secs(now.since(since).as_secs());
-                self.warn(&format!("the journal is read again, after {}", shown_duration(lasted)));
-            }
-            (Some(_), Some(_)) | (None, None) => {}
+        if let Some(since) = self.warned_since.take_if(|_| self.troubles.is_empty()) {
+            let lasted = Duration::from_secs(clock::now().since(since).as_secs());
+            self.warn(&format!("the journal is read again, after {}", shown_duration(lasted)));
         }
     }
 
@@ -393,14 +334,275 @@ impl Reading {
     fn warn(&self, message: &str) {
         // One receiver is kept for those that ask later.
         if self.on_warning.is_some() || self.warnings.receiver_count() <= 1 {
-            pass(self.on_warning.as_ref(), &self.elections.group, message);
+            pass(self.on_warning.as_ref(), &self.readers.source.elections.group, message);
         }
         drop(self.warnings.send(Event::warning(message)));
     }
+
+    fn handle(&mut self, event: KafkaEvent) -> Result<(), Error> {
+        // A follower sends nothing, joins no group, and does not ask for the topic's id or settings.
+        if let KafkaEvent::Partitions(partitions) = event {
+            self.found(partitions);
+            return Ok(());
+        } else if let KafkaEvent::Process(event) = event {
+            return self.handle_process_event(event);
+        }
+        let now = clock::now();
+        if let KafkaEvent::Read { reading, partition, offset, record } = event {
+            if self.router.has(reading) {
+                self.goes_on(Some((reading, partition)));
+            }
+            self.router.read(now, reading, partition, offset, record);
+        } else if let KafkaEvent::Reading { reading, partition, event } = event {
+            let of = Some((reading, partition)).filter(|_| self.router.has(reading));
+            if let (candidate::Event::ReachedEnd { .. }, Some(_)) = (&event, of) {
+                self.goes_on(of);
+            } else if let (candidate::Event::Undecodable { offset, error }, Some(_)) = (&event, of) {
+                // It tries that again every half a second.
+                let topic = &self.readers.source.elections.topic;
+                self.stops(of, format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}"));
+            }
+            self.router.handle(now, reading, partition, &event);
+        }
+        self.follow_router(now);
+        Ok(())
+    }
+
+    /// Readers alone report no other events.
+    fn handle_process_event(&mut self, event: SessionEvent) -> Result<(), Error> {
+        if let SessionEvent::Refused { error, .. } = event {
+            return Err(Error::Refused(error));
+        } else if let SessionEvent::Outage { error: None } = event {
+            self.goes_on(None);
+            // Before a first answer there is nothing to begin anew: a new client may be as slow.
+            if mem::take(&mut self.is_down) && self.roles.iter().any(|role| role.answered_at.is_some()) {
+                self.begin(clock::now());
+            }
+        } else if let SessionEvent::Outage { error: Some(error) } = event {
+            self.is_down = true;
+            self.stops(None, error);
+        } else if let SessionEvent::Warning(message) = event {
+            self.warn(&message);
+        }
+        Ok(())
+    }
+
+    /// Passes the router's events to the roles' listeners.
+    fn follow_router(&mut self, now: Time) {
+        loop {
+            self.readers.follow(&mut self.router);
+            let event = self.router.poll();
+            // No event of the former readings may reach a role that is read in another partition.
+            if event.is_none() && !self.follow_mapping(now) {
+                return;
+            }
+            if let Some(SessionEvent::Election { role, event }) = event {
+                self.handle_role_event(now, role, event);
+            } else if let Some(SessionEvent::Hello { offset, value }) = event
+                && let Some(hello) = Hello::parse(&value)
+            {
+                self.read_hello(now, offset, &hello);
+            }
+        }
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "it joins no group and sends nothing")]
+    fn handle_role_event(&mut self, now: Time, number: u32, event: candidate::Event) {
+        let at = number as usize;
+        self.touched.insert(at);
+        let role = &mut self.roles[at];
+        match event {
+            candidate::Event::Answered { asked, start, end } => {
+                role.answered_at = Some(now);
+                match role.listener.answered(now, LogBounds { asked, start, end }) {
+                    Ok(Some(from)) => self.router.read_from(now, number, from),
+                    Ok(None) => {}
+                    Err(_) => self.read_anew(now, number),
+                }
+            }
+            candidate::Event::HelloAsked { offset } => {
+                role.listener.read_others(now, offset, offset);
+            }
+            candidate::Event::ReadHello { offset, hello } => {
+                role.listener.read_others(now, offset, offset);
+                // Those of other partitions have offsets of their own.
+                if at == 0 {
+                    self.read_hello(now, offset, &hello);
+                }
+            }
+            candidate::Event::HistoryCut => self.read_anew(now, number),
+            candidate::Event::Passed { first, last } => {
+                role.listener.read_others(now, first, last);
+            }
+            candidate::Event::ReachedEnd { next } => role.listener.reached(now, next),
+            candidate::Event::Read { offset, record, written_ms } => {
+                role.read(now, offset, record.as_ref(), written_ms);
+            }
+            candidate::Event::TopicIdentified { asked, identity: TopicIdentity::Missing }
+                if role.listener.topic_missing(asked).is_err() =>
+            {
+                self.read_anew(now, number);
+                // The reader of all roles' partitions says this of a topic that it has never found.
+                let topic = &self.readers.source.elections.topic;
+                let trouble = format!("topic \"{topic}\": it does not exist yet; waiting until a candidate creates it");
+                self.stops(None, trouble);
+            }
+            candidate::Event::Undecodable { .. } => role.listener.undecodable(now),
+            _ => {}
+        }
+        let listener = &mut self.roles[at].listener;
+        // In a topic with many records of other elections, the last record of this one may be further back.
+        if listener.ask_further_back(now) {
+            self.router.read_anew(now, number);
+        } else if listener.is_caught_up() {
+            self.router.note_caught_up(number);
+            self.note_caught_up(now, at);
+        }
+    }
+
+    /// Begins to read the journal of each role, by how many partitions roles are mapped, too. After an outage nothing of before counts: meanwhile the
+    /// topic may have been made again, and have become longer than what was read of the old one.
+    fn begin(&mut self, now: Time) {
+        self.mapping.history_cut();
+        self.readers.source.partitions = None;
+        self.read_all_anew(now, Role::ask_from_start);
+        self.follow_router(now);
+    }
+
+    /// Reads all journals anew. Of each is forgotten what was read, or what is gone.
+    fn read_all_anew(&mut self, now: Time, forget: fn(&mut Role, Time)) {
+        self.router.stop();
+        for (number, role) in self.roles().zip(&mut self.roles) {
+            forget(role, now);
+            self.router.read_anew(now, number);
+        }
+        self.touched.extend(0..self.roles.len());
+    }
+
+    /// Reads a role's journal anew: its history was cut, or the topic was created again.
+    fn read_anew(&mut self, now: Time, number: u32) {
+        let at = number as usize;
+        self.touched.insert(at);
+        if at == 0 {
+            self.mapping.history_cut();
+        }
+        self.roles[at].history_cut(now);
+        self.router.read_anew(now, number);
+    }
+
+    /// The numbers of the roles, which begin with 0.
+    fn roles(&self) -> Range<u32> {
+        self.readers.source.elections.roles.clone()
+    }
 }
 
-fn now() -> ReadAt {
-    ReadAt { now: clock::now(), wall_ms: clock::wall_ms() }
+impl Role {
+    /// One of which nothing is known.
+    fn asking(now: Time, state: watch::Sender<Result<Leadership, Error>>) -> Self {
+        Self { listener: Listener::asking(now, FIRST_SPAN), last_term: LastTerm::default(), answered_at: None, state }
+    }
+
+    /// Forgets what was read of its journal. What its followers were told stays.
+    fn ask_from_start(&mut self, now: Time) {
+        (self.listener, self.last_term, self.answered_at) =
+            (Listener::asking(now, FIRST_SPAN), LastTerm::default(), None);
+    }
+
+    /// Forgets the records that are gone.
+    fn history_cut(&mut self, now: Time) {
+        self.listener.history_cut(now);
+        // A term of the new history may have the number of one of the old.
+        self.last_term = LastTerm::default();
+    }
+
+    /// Who leads, by the records that were read.
+    fn current(&self, now: Time) -> Current<'_> {
+        let is_read = self.listener.is_caught_up();
+        let state = if is_read { TermState::of(self.listener.journal().view()) } else { TermState::Unread };
+        self.last_term.leadership(state, |_| now.since(self.listener.last_effective()))
+    }
+
+    /// When its reader counts as stuck, unless it hands over a record before.
+    fn stuck_at(&self) -> Option<Time> {
+        self.listener.stuck_since().map(|since| since + STUCK_AFTER)
+    }
+
+    fn read(&mut self, now: Time, offset: Offset, record: Option<&Record>, written_ms: Option<u64>) {
+        let is_live = self.listener.is_caught_up();
+        let verdict = self.listener.read(now, offset, record, false);
+        let received = Receipt { read: now, written_ms, is_brokers_time: true, is_live };
+        self.last_term.read(self.listener.journal().view(), offset, record, verdict, received);
+    }
+}
+
+// ---- the partition of each followed role ---------------------------------------------------------------------------
+
+impl Reading {
+    /// Notes the number of the topic's partitions. If it has changed, roles have moved to other partitions, and all journals are read again.
+    fn found(&mut self, partitions: i32) {
+        if self.readers.source.partitions.is_some() {
+            // It was found before a candidate's hello said by which number roles are mapped.
+            return;
+        }
+        let known = self.router.partitions();
+        self.router.found(partitions);
+        if known.is_some_and(|known| known != partitions) {
+            let now = clock::now();
+            self.mapping.history_cut();
+            self.read_all_anew(now, Role::history_cut);
+            self.follow_router(now);
+        }
+    }
+
+    fn read_hello(&mut self, now: Time, offset: Offset, hello: &Hello) {
+        let known_from = self.mapping.known_from();
+        let warning = self.mapping.received(now, offset, hello);
+        if known_from.is_none_or(|from| now < from) {
+            self.touched.extend(0..self.roles.len());
+        }
+        if let Some(warning) = warning {
+            self.warn(&warning);
+        }
+    }
+
+    /// Maps roles to partitions by the number in the last hello. Returns whether roles have moved, so that all journals are read anew.
+    fn follow_mapping(&mut self, now: Time) -> bool {
+        if !self.readers.source.elections.are_many() {
+            return false;
+        }
+        let counted = self.mapping.counted().and_then(|counted| i32::try_from(counted).ok());
+        if counted == self.readers.source.partitions {
+            return false;
+        }
+        let before = self.router.partitions();
+        self.readers.source.partitions = counted;
+        if let Some(counted) = counted {
+            self.router.found(counted);
+        }
+        if counted.is_some() && counted == before {
+            return false;
+        }
+        // By another number the journal of a role is another one.
+        self.read_all_anew(now, if counted.is_some() { Role::ask_from_start } else { Role::history_cut });
+        true
+    }
+
+    /// Whether it is known by how many partitions roles are mapped, so that a role without records has no leader.
+    fn is_mapping_known(&self, now: Time) -> bool {
+        self.mapping.known_from().is_some_and(|from| now >= from) || self.router.partitions() == Some(1)
+    }
+
+    /// Notes that a role's journal has been read up to its end.
+    fn note_caught_up(&mut self, now: Time, at: usize) {
+        if at != 0 {
+            return;
+        }
+        let known_from = self.mapping.known_from();
+        self.mapping.caught_up(now, self.roles[at].listener.has_read_whole_log());
+        if self.mapping.known_from() != known_from {
+            self.touched.extend(0..self.roles.len());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -31,8 +31,8 @@ use crate::event::Leader;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Leadership {
     /// This candidate leads, by a record that was read within its lease. It may have lost the lead a moment ago, so the leader itself must
-    /// check its lease. Of what was in the journal when the reading began, the brokers' timestamps show the age; where they may be wrong, the
-    /// leader is unknown until it writes a record.
+    /// check its lease. What was in the journal when the reading began counts as read then: a leader that had died before is shown for three
+    /// heartbeats, and then as [`Silent`](Self::Silent).
     Led(Leader),
     /// The leader has missed three heartbeats, though Kafka answers: it may be dead or cut off. Its lease may still run.
     Silent {

@@ -131,7 +131,7 @@ impl Builder {
     pub fn follow_roles(self) -> Result<BTreeMap<String, Follower>, Error> {
         let (access, elections) = self.place()?;
         let labels = elections.labels();
-        let followers = follower::start(&access, elections, self.on_warning)?;
+        let followers = follower::start(access, elections, self.on_warning)?;
         Ok(labels.into_iter().zip(followers).collect())
     }
 }

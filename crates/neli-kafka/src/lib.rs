@@ -48,7 +48,7 @@ pub use nodes::{EVENTS_TOGETHER, HasNode, Host, Nodes, Timeouts, hello, many_rol
 pub use producer::Producer;
 pub use reader::Reader;
 pub use reading::{IfMissing, Source};
-pub use session::Session;
+pub use session::{KafkaReaders, Router, Session};
 pub use text::{ClientError, Words, escaped, is_shortage, one_line, reason, shown_duration};
 pub use threads::locked;
 pub use topic::journal_to_create;

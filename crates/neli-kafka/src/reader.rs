@@ -396,6 +396,11 @@ impl Asker {
                         Err(error) => self.not_found(error),
                     }
                 }
+                Ok(Presence::Missing { .. }) if *if_missing == IfMissing::Await => {
+                    let why = "it does not exist yet; waiting until a candidate creates it";
+                    reading.down(format!("topic \"{topic}\": {why}"));
+                    RETRY
+                }
                 Ok(Presence::Missing { .. }) => {
                     let since = *missing_since.get_or_insert_with(clock::now);
                     if reading.source.is_for_display && clock::now().since(since) < NEW_WITHIN {

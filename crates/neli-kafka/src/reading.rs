@@ -51,6 +51,8 @@ impl Source {
 /// What to do if a topic is missing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum IfMissing {
+    /// Waits for it. Meanwhile the missing topic is reported as the reason why Kafka is down.
+    Await,
     /// Counts it as an empty one. Only for a reading of partition 0.
     CountAsEmpty,
     /// Creates it.

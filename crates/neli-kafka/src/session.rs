@@ -29,7 +29,7 @@ use crate::text::{ClientError, reason};
 use crate::threads::note_started;
 use crate::topic::partitions_changed;
 
-use router::{KafkaReaders, Router};
+pub use router::{KafkaReaders, Router};
 
 mod router;
 

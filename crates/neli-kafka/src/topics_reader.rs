@@ -36,10 +36,9 @@ use crate::text::{ClientError, reason};
 use crate::threads::{self, locked};
 use crate::topic::{may_not_describe, may_not_read};
 
-/// The time between two questions for all topics, and for a topic all of whose logs are known: those who follow one may be many.
+/// The time between two questions.
 const ASK_INTERVAL: Duration = Duration::from_secs(5);
-const ASK_INTERVAL_OF_ONE: Duration = Duration::from_secs(20);
-/// The same while there is no answer, or a topic is missing that is the only one, or after an error.
+/// The same while there is no answer, or after an error.
 const RETRY: Duration = Duration::from_secs(1);
 /// Of a topic's past so many records are read without a pause, and so long is the pause: present records wait behind few of them, and a processor
 /// has most of its time for others.
@@ -63,12 +62,7 @@ pub enum TopicsEvent {
     /// Kafka refuses for good: one line with the cause.
     Refused(String),
     /// A warning; the reading goes on.
-    Warning {
-        /// The warning.
-        warning: String,
-        /// Whether there are records that can't be read.
-        hides_records: bool,
-    },
+    Warning(String),
 }
 
 /// The reading of all topics. Dropping it never blocks.
@@ -79,8 +73,6 @@ pub struct TopicsReader {
 /// What both threads use.
 struct Shared {
     access: Access,
-    /// The only topic that is asked for, if it is one.
-    only: Option<Box<str>>,
     /// Whether a topic of this name is meant, though it is not named.
     is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
     consumer: PartitionConsumer,
@@ -106,31 +98,11 @@ impl TopicsReader {
         is_meant: impl Fn(&str) -> bool + Send + Sync + 'static,
         events: Sender<TopicsEvent>,
     ) -> Result<Self, ClientError> {
-        Self::reading(access, None, named, Box::new(is_meant), events)
-    }
-
-    /// Begins to ask for this topic alone.
-    ///
-    /// # Errors
-    ///
-    /// As for [`start`](Self::start).
-    pub fn of_one(access: &Access, topic: &str, events: Sender<TopicsEvent>) -> Result<Self, ClientError> {
-        Self::reading(access, Some(topic.into()), BTreeSet::from([topic.into()]), Box::new(|_| false), events)
-    }
-
-    fn reading(
-        access: &Access,
-        only: Option<Box<str>>,
-        named: BTreeSet<Box<str>>,
-        is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
-        events: Sender<TopicsEvent>,
-    ) -> Result<Self, ClientError> {
-        let consumer = consumer(access, only.as_deref())?;
+        let consumer = consumer(access)?;
         let (orders, received) = mpsc::channel();
         let shared = Arc::new(Shared {
             access: access.clone(),
-            only,
-            is_meant,
+            is_meant: Box::new(is_meant),
             consumer,
             readings: Mutex::default(),
             events,
@@ -191,9 +163,8 @@ impl Shared {
                     if let Some(warning) = self.error(code, &self.consumer.context().error_text(code))
                         && warning != last_warning
                     {
-                        last_warning.clone_from(&warning);
-                        let hides_records = ErrorClass::from(code) == ErrorClass::Undecodable;
-                        self.send(TopicsEvent::Warning { warning, hides_records });
+                        self.send(TopicsEvent::Warning(warning.clone()));
+                        last_warning = warning;
                     }
                 }
                 None => {}
@@ -269,7 +240,8 @@ impl TopicsAsker {
                 Ok(Some(action)) => self.perform(action),
                 Err(RecvTimeoutError::Timeout) => {
                     self.shared.is_asked_for.store(false, Ordering::Relaxed);
-                    self.ask_at = clock::now() + self.ask();
+                    let is_answered = self.ask();
+                    self.ask_at = clock::now() + if is_answered { ASK_INTERVAL } else { RETRY };
                     // A server that has not answered may have come back.
                     let _ = self.ask_servers();
                 }
@@ -279,7 +251,7 @@ impl TopicsAsker {
     }
 
     fn ask_servers(&self) -> Option<mpsc::Receiver<()>> {
-        ask_servers(&self.shared.access, self.shared.only.as_deref(), self.shared.consumer.consumer())
+        ask_servers(&self.shared.access, None, self.shared.consumer.consumer())
     }
 
     fn perform(&mut self, action: TopicsAction) {
@@ -291,19 +263,15 @@ impl TopicsAsker {
                 match self.read_since(&topic, since_ms, &before, reading) {
                     Ok(past) => self.past = Some((topic, past)),
                     // It is asked for again.
-                    Err(why) => {
-                        let warning = format!("topic \"{topic}\": its past: {why}");
-                        self.shared.send(TopicsEvent::Warning { warning, hides_records: false });
-                    }
+                    Err(why) => self.shared.send(TopicsEvent::Warning(format!("topic \"{topic}\": its past: {why}"))),
                 }
             }
             TopicsAction::StopPast => self.past = None,
             TopicsAction::ReadFrom { topic, partition, offset, reading } => {
                 locked(&self.shared.readings).insert(Arc::from(&*topic), reading);
                 if let Err(code) = self.shared.consumer.read_from(&topic, partition, offset) {
-                    let warning =
-                        format!("topic \"{topic}\" [{partition}]: it can't be read from offset {offset}: {code}");
-                    self.shared.send(TopicsEvent::Warning { warning, hides_records: true });
+                    let why = format!("topic \"{topic}\" [{partition}]: it can't be read from offset {offset}: {code}");
+                    self.shared.send(TopicsEvent::Warning(why));
                 }
             }
             TopicsAction::Stop { topic } => {
@@ -336,7 +304,7 @@ impl TopicsAsker {
                 Err(code) => return Err(plain(code)),
             }
         }
-        let consumer = consumer(&self.shared.access, self.shared.only.as_deref()).map_err(|error| error.to_string())?;
+        let consumer = consumer(&self.shared.access).map_err(|error| error.to_string())?;
         self.shared.send(TopicsEvent::PastBegins { reading, from: from.clone() });
         for (partition, offset) in &from {
             consumer.read_from(topic, *partition, *offset).map_err(|code| code.to_string())?;
@@ -348,8 +316,8 @@ impl TopicsAsker {
         Ok(stop)
     }
 
-    /// Asks which topics there are, and reports it. Returns the time until the next question.
-    fn ask(&mut self) -> Duration {
+    /// Asks which topics there are, and reports it. Returns whether there was an answer.
+    fn ask(&mut self) -> bool {
         let (limit, asked) = (self.limit.ask(), clock::now());
         let answered = self.shared.topics(&self.known, limit);
         let (client, context) = (self.shared.consumer.consumer().client(), self.shared.consumer.context());
@@ -357,7 +325,7 @@ impl TopicsAsker {
             Ok((topics, at)) => {
                 if let Err(refusal) = admit(&mut self.servers, &self.shared.access, client, asked) {
                     self.shared.send(TopicsEvent::Refused(refusal));
-                    return RETRY;
+                    return false;
                 }
                 // A broker that is dead makes no answer of the others a slow one.
                 self.limit.answered_at(asked, at);
@@ -365,14 +333,8 @@ impl TopicsAsker {
                 context.rebootstrap.answered();
                 context.forget_trouble();
                 self.known = self.named.iter().chain(topics.keys()).cloned().collect();
-                let is_known = |answer: &LogsAnswer| answer.logs.iter().flat_map(BTreeMap::values).all(Result::is_ok);
-                let is_there = !topics.is_empty() && topics.values().all(is_known);
                 self.shared.send(TopicsEvent::Answered { asked, topics });
-                match self.shared.only {
-                    None => ASK_INTERVAL,
-                    Some(_) if is_there => ASK_INTERVAL_OF_ONE,
-                    Some(_) => RETRY,
-                }
+                true
             }
             Err(code) => {
                 let is_first = self.limit.is_first();
@@ -384,7 +346,7 @@ impl TopicsAsker {
                 } else if !is_first || context.trouble().is_some() {
                     self.shared.send(TopicsEvent::Down(context.no_answer(&code.into())));
                 }
-                RETRY
+                false
             }
         }
     }
@@ -395,7 +357,7 @@ impl Shared {
     /// answer had answered.
     fn topics(&self, known: &BTreeSet<Box<str>>, limit: Duration) -> Result<(Topics, Time), RDKafkaErrorCode> {
         let consumer = self.consumer.consumer();
-        let metadata = consumer.fetch_metadata(self.only.as_deref(), limit).map_err(|error| code_of(&error))?;
+        let metadata = consumer.fetch_metadata(None, limit).map_err(|error| code_of(&error))?;
         let is_meant = |topic: &&MetadataTopic| known.contains(topic.name()) || (self.is_meant)(topic.name());
         let meant = metadata.topics().iter().filter(is_meant);
         let mut listed: BTreeMap<&str, Option<_>> = known.iter().map(|name| (&**name, None)).collect();
@@ -509,15 +471,15 @@ impl Shared {
     }
 }
 
-/// A consumer of any topics, or of one. It is not told of a log's end: the asker compares what was read with the ends of the logs.
-fn consumer(access: &Access, only: Option<&str>) -> Result<PartitionConsumer, ClientError> {
-    PartitionConsumer::new(&config(access, only), access, only).map_err(|error| client_error(&error))
+/// A consumer of any topics. It is not told of a log's end: the asker compares what was read with the ends of the logs.
+fn consumer(access: &Access) -> Result<PartitionConsumer, ClientError> {
+    PartitionConsumer::new(&config(access), access, None).map_err(|error| client_error(&error))
 }
 
-fn config(access: &Access, only: Option<&str>) -> ClientConfig {
+fn config(access: &Access) -> ClientConfig {
     let mut config = access.reader();
     config.set("enable.partition.eof", "false");
-    if only.is_none() && config.get(FETCH_WAIT).is_none() {
+    if config.get(FETCH_WAIT).is_none() {
         // A broker answers a connection's requests in turn: each of the asker's five questions waits for a fetch, by default for half a second.
         config.set(FETCH_WAIT, "100");
     }
@@ -538,7 +500,7 @@ mod tests {
     fn a_fetch_holds_up_no_question_for_long_unless_the_user_says_so() {
         let wait = |properties: &[(String, String)]| {
             let access = Access::at("localhost:9092", &Properties(properties.into()));
-            config(&access, None).get(FETCH_WAIT).map(str::to_owned)
+            config(&access).get(FETCH_WAIT).map(str::to_owned)
         };
         assert_eq!(wait(&[]).as_deref(), Some("100"));
         assert_eq!(wait(&[(FETCH_WAIT.to_owned(), "20".to_owned())]).as_deref(), Some("20"));

@@ -18,6 +18,7 @@ mod action;
 pub mod assumptions;
 pub mod candidate;
 pub mod fact;
+pub mod followed_mapping;
 pub mod guard;
 pub mod health;
 pub mod hello;

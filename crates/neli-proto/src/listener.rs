@@ -198,7 +198,7 @@ impl Listener {
     }
 
     /// Handles a batch that can't be decoded.
-    pub(crate) fn undecodable(&mut self, now: Time) {
+    pub fn undecodable(&mut self, now: Time) {
         self.reading.undecodable = true;
         self.note_progress(now);
     }
@@ -283,6 +283,11 @@ impl Listener {
         self.stage == Stage::CaughtUp
     }
 
+    /// Whether everything that the log holds has been read, from its first offset on.
+    pub fn has_read_whole_log(&self) -> bool {
+        self.is_caught_up() && self.reading.from <= self.log.start
+    }
+
     /// Whether the last question for the end offset has been answered.
     pub(crate) fn is_answered(&self) -> bool {
         self.stage != Stage::Asking
@@ -294,7 +299,7 @@ impl Listener {
     }
 
     /// Since when the reader has delivered no record although the log grows; `None` if there is a reason for it.
-    pub(crate) fn stuck_since(&self) -> Option<Time> {
+    pub fn stuck_since(&self) -> Option<Time> {
         let is_asking = matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack);
         let is_reading = !is_asking && !self.reading.undecodable;
         self.reading.behind_since.filter(|_| is_reading).map(|since| since.max(self.reading.last_progress))
@@ -470,7 +475,7 @@ impl Listener {
     /// # Errors
     ///
     /// The topic is gone, and the history with it.
-    pub(crate) fn topic_missing(&mut self, asked: Time) -> Result<(), HistoryCut> {
+    pub fn topic_missing(&mut self, asked: Time) -> Result<(), HistoryCut> {
         self.signs.missing(asked)
     }
 
@@ -520,7 +525,7 @@ impl Listener {
     /// Whether to ask for the bounds again and read from further back (R2). This is so if all records were read and don't decide the view,
     /// older ones exist, and there is time. The reading stops until the answer arrives.
     #[must_use]
-    pub(crate) fn ask_further_back(&mut self, now: Time) -> bool {
+    pub fn ask_further_back(&mut self, now: Time) -> bool {
         let wanted = self.stage == Stage::CaughtUp
             && matches!(self.journal.view(), View::Undecided(_))
             && !self.is_vacant()

@@ -92,7 +92,7 @@ impl Mapping {
     }
 
     /// Whether the mappings have a role in common. If not, they belong to different elections.
-    pub fn shares_role(&self, other: &Self) -> bool {
+    pub(crate) fn shares_role(&self, other: &Self) -> bool {
         self.common(other).next().is_some()
     }
 

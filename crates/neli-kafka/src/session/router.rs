@@ -30,7 +30,7 @@ use crate::threads::note_started;
 
 /// The readings, and the elections that follow each. Which are in progress is a state; what each is to do further is an order.
 #[derive(Default)]
-pub(crate) struct Router {
+pub struct Router {
     roles: Range<u32>,
     places: Vec<ReadingPlace>,
     /// The number of the topic's partitions, once it is known.
@@ -53,7 +53,7 @@ pub(crate) struct Router {
 
 impl Router {
     /// A router of these roles' readings, none of which has begun. The roles begin with 0.
-    pub(super) fn new(roles: Range<u32>) -> Self {
+    pub fn new(roles: Range<u32>) -> Self {
         Self {
             places: roles.clone().map(|_| ReadingPlace::default()).collect(),
             // A single role 0 is always in partition 0, however many there are.
@@ -64,7 +64,7 @@ impl Router {
     }
 
     /// The next event, of an election or of the process. The readers are to [follow](KafkaReaders::follow) the router before.
-    pub(super) fn poll(&mut self) -> Option<SessionEvent> {
+    pub fn poll(&mut self) -> Option<SessionEvent> {
         self.events.pop_front()
     }
 
@@ -97,17 +97,22 @@ impl Router {
     }
 
     /// Whether this reading is in progress.
-    pub(super) fn has(&self, reading: u32) -> bool {
+    pub fn has(&self, reading: u32) -> bool {
         self.readings().any(|known| known == reading)
     }
 
+    /// The reading that a role follows, and the role's partition.
+    pub fn reading_of(&self, role: u32) -> Option<(u32, i32)> {
+        self.place(role).reading.zip(self.partition_of(role))
+    }
+
     /// The number of the topic's partitions, once it is known.
-    pub(crate) const fn partitions(&self) -> Option<i32> {
+    pub const fn partitions(&self) -> Option<i32> {
         self.partitions
     }
 
     /// Sets the number of the topic's partitions.
-    pub(super) const fn found(&mut self, partitions: i32) {
+    pub const fn found(&mut self, partitions: i32) {
         self.partitions = Some(partitions);
     }
 
@@ -120,7 +125,7 @@ impl Router {
     // ---- requests of an election --------------------------------------------------------------------------------------
 
     /// The election reads anew: it gets the bounds of its log, and then names the offset from which it reads.
-    pub(super) fn read_anew(&mut self, now: Time, role: u32) {
+    pub fn read_anew(&mut self, now: Time, role: u32) {
         self.follow_anew(now, role);
         self.start_extra(now);
     }
@@ -157,7 +162,7 @@ impl Router {
     }
 
     /// The election reads from this offset on.
-    pub(super) fn read_from(&mut self, now: Time, role: u32, offset: i64) {
+    pub fn read_from(&mut self, now: Time, role: u32, offset: i64) {
         let (Some(mut reading), Some(partition)) = (self.place(role).reading, self.partition_of(role)) else { return };
         let progress = self.progress.entry((reading, partition)).or_insert(PartitionProgress::asking(now));
         if progress.stage == Stage::Reading && offset < progress.position {
@@ -180,12 +185,12 @@ impl Router {
     }
 
     /// The election has read its log up to the end: from now on it gets the count of others' records only before it acts.
-    pub(crate) fn note_caught_up(&mut self, role: u32) {
+    pub fn note_caught_up(&mut self, role: u32) {
         self.eager.remove(&role);
     }
 
     /// The records of other elections since this one last got them: to be passed on before it gets a timeout or another event.
-    pub(crate) fn take_passed(&mut self, role: u32) -> Option<Event> {
+    pub fn take_passed(&mut self, role: u32) -> Option<Event> {
         let ReadingPlace { reading: Some(reading), passed_below: Some(passed_below) } = *self.place(role) else {
             return None;
         };
@@ -204,7 +209,7 @@ impl Router {
     }
 
     /// Ends all readings.
-    pub(super) fn stop(&mut self) {
+    pub fn stop(&mut self) {
         self.places.fill(ReadingPlace::default());
         self.live = None;
         self.progress.clear();
@@ -215,7 +220,7 @@ impl Router {
     // ---- events of the readings ---------------------------------------------------------------------------------------
 
     /// Handles an event of a reading that concerns each election of a partition.
-    pub(super) fn handle(&mut self, now: Time, reading: u32, partition: i32, event: &Event) {
+    pub fn handle(&mut self, now: Time, reading: u32, partition: i32, event: &Event) {
         let Some(progress) = self.progress_of(now, reading, partition) else { return };
         let reads = progress.stage == Stage::Reading;
         if let Event::Answered { asked, start, end } = event {
@@ -241,7 +246,7 @@ impl Router {
     }
 
     /// Handles a record.
-    pub(super) fn read(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: Option<SessionEvent>) {
+    pub fn read(&mut self, now: Time, reading: u32, partition: i32, offset: i64, record: Option<SessionEvent>) {
         let Some(progress) = self.progress_of(now, reading, partition) else { return };
         if progress.stage == Stage::Reading && offset < progress.position {
             self.cut(reading, partition);
@@ -584,10 +589,10 @@ impl Router {
 // ---- the readers, by the numbers of their readings -----------------------------------------------------------------
 
 /// Readers of elections whose records share a topic.
-pub(super) struct KafkaReaders {
+pub struct KafkaReaders {
     /// The source for each later reader, except which partitions it reads. Its number of partitions is `None` if each reader is to find the
     /// topic's number.
-    pub(super) source: Source,
+    pub source: Source,
     by_reading: BTreeMap<u32, Reader>,
     event_sender: Sender<KafkaEvent>,
     /// When a reader is started again that lacked a thread, if so.
@@ -596,18 +601,18 @@ pub(super) struct KafkaReaders {
 
 impl KafkaReaders {
     /// The readers send their events to `event_sender`, which are to be passed to the router.
-    pub(super) const fn new(source: Source, event_sender: Sender<KafkaEvent>) -> Self {
+    pub const fn new(source: Source, event_sender: Sender<KafkaEvent>) -> Self {
         Self { source, by_reading: BTreeMap::new(), event_sender, starts_again_at: None }
     }
 
     /// When [`follow`](Self::follow) is to be called again, at the latest.
-    pub(super) const fn poll_timeout(&self) -> Option<Time> {
+    pub const fn poll_timeout(&self) -> Option<Time> {
         self.starts_again_at
     }
 
     /// Does what the router wants of the readers. A reader that lacks a thread is started by a later call, and gets its orders then. The roles
     /// that it does not concern lead on.
-    pub(super) fn follow(&mut self, router: &mut Router) {
+    pub fn follow(&mut self, router: &mut Router) {
         self.by_reading.retain(|reading, _| router.has(*reading));
         let mut started = Ok(());
         for reading in router.readings() {

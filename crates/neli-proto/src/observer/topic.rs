@@ -31,10 +31,8 @@ pub struct Topic {
     latest_ms: Option<u64>,
     /// Of a list of roles at most so many are looked at.
     most_roles: u32,
-    /// The only group that is read, if one is.
+    /// The only group that is read, if one is: its elections are [expected](Self::expect), and none is looked for.
     group: Option<Box<str>>,
-    /// Whether its elections are [expected](Self::expect), and none is looked for.
-    are_expected: bool,
     /// The others whose records were read then: for a message about a mistyped group.
     other_groups: BTreeSet<String>,
     /// Whether the reading has reached the ends of the logs, and goes on.
@@ -88,14 +86,14 @@ impl fmt::Display for Place {
 }
 
 impl Topic {
-    /// All elections are looked for, or those of a group; of a list of roles at most so many.
-    pub(super) fn new(most_roles: u32, group: Option<Box<str>>) -> Self {
-        Self { most_roles, group, ..Self::default() }
+    /// All elections are looked for; of a list of roles at most so many.
+    pub fn new(most_roles: u32) -> Self {
+        Self { most_roles, ..Self::default() }
     }
 
     /// Only elections of this group are read that are [expected](Self::expect), with all their terms.
     pub fn of_group(group: &str) -> Self {
-        Self { group: Some(group.into()), are_expected: true, ..Self::default() }
+        Self { group: Some(group.into()), ..Self::default() }
     }
 
     /// Begins to read a partition with such a log from an offset on.
@@ -250,9 +248,7 @@ impl Topic {
         record: &LogRecord,
     ) -> Option<(Place, (Verdict, Vec<Change>))> {
         if self.group.as_deref().is_some_and(|only| only != group) {
-            if self.are_expected {
-                self.other_groups.insert(group.to_string());
-            }
+            self.other_groups.insert(group.to_string());
             return None;
         }
         let LogRecord { offset, value, written_ms, .. } = record;
@@ -266,7 +262,7 @@ impl Topic {
             hellos.read(at, *offset, Arc::clone(hello), *written_ms);
             if self.is_live {
                 hellos.forget_old();
-                if !self.are_expected {
+                if self.group.is_none() {
                     hellos.note_mappings();
                 }
                 if !hello.takes_roles() {
@@ -277,7 +273,7 @@ impl Topic {
                 return None;
             }
         }
-        let (is_live, keeps_all) = (self.is_live, self.are_expected);
+        let (is_live, keeps_all) = (self.is_live, self.group.is_some());
         let election = self.found(partition, group, role)?;
         election.observer.read_others_up_to(at.now, next);
         if is_hello {
@@ -302,7 +298,7 @@ impl Topic {
     fn found(&mut self, partition: i32, group: &str, role: &str) -> Option<&mut Election> {
         let place = Place { partition, group: group.into(), role: role.into() };
         if !self.elections.contains_key(&place) {
-            if self.are_expected {
+            if self.group.is_some() {
                 return None;
             }
             let mut election = self.begun(&place)?;
@@ -318,7 +314,7 @@ impl Topic {
     /// Has each election hear the hello of a process with many roles of its group. Where all elections are looked for, those of the process's own
     /// roles are some, once everything was read.
     fn hear(&mut self, at: ReadAt, group: &str, hello: &Arc<Hello>, written_ms: Option<u64>) {
-        if self.are_expected {
+        if self.group.is_some() {
             self.elections.values_mut().for_each(|found| found.hello_received(at, hello, written_ms));
         } else if self.is_live {
             for (role, partition) in hello.mapping().places(self.most_roles) {
@@ -334,7 +330,7 @@ impl Topic {
 
     /// Handles that a candidate has left: of a role without records there is no election any more if no other candidate stands for it.
     fn candidate_left(&mut self, group: &str, role: &str, partition: i32, hello: &Hello) {
-        let Some(hellos) = self.hellos.get(group).filter(|_| !self.are_expected) else { return };
+        let Some(hellos) = self.hellos.get(group).filter(|_| self.group.is_none()) else { return };
         let mappings = hellos.mappings();
         // Without `--roles` the hello's key names the role.
         let left = match hello.roles {
@@ -384,7 +380,7 @@ impl Topic {
     /// The logs were read up to the ends that they had when the reading began, and are read on: counts the candidates, and a record that comes
     /// now is as old as its reading.
     pub fn caught_up(&mut self) {
-        if !self.are_expected {
+        if self.group.is_none() {
             self.count_candidates();
         }
         self.is_live = true;
@@ -420,7 +416,7 @@ impl Topic {
         NoRoom::of(standbys, || all().map_or(1, |all| all.count()))
     }
 
-    /// The other groups whose records were read, if only the expected elections of one are.
+    /// The other groups whose records were read, if only one is.
     pub const fn other_groups(&self) -> &BTreeSet<String> {
         &self.other_groups
     }
@@ -463,7 +459,7 @@ mod tests {
     const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"m","seq":1,"after":-1,"lease_ms":5000}"#;
 
     fn topic() -> Topic {
-        let mut topic = Topic::new(1_000, None);
+        let mut topic = Topic::new(1_000);
         for partition in [0, 1] {
             topic.begin(AT, partition, LogBounds { asked: AT.now, start: 0, end: 0 }, 0);
         }
@@ -583,7 +579,7 @@ mod tests {
 
     #[test]
     fn a_role_in_a_partition_that_is_not_read_is_not_found() {
-        let mut topic = Topic::new(1_000, None);
+        let mut topic = Topic::new(1_000);
         topic.begin(AT, 0, LogBounds { asked: AT.now, start: 0, end: 0 }, 0);
         let many = r#"{"v":1,"kind":"hello","member":"p","roles":"2","partitions":2,"joined":0}"#;
         read(&mut topic, 0, 0, "g/0/hello", many);

@@ -31,8 +31,6 @@ pub struct Topics {
     back: Duration,
     /// Of a list of roles at most so many are looked at.
     most_roles: u32,
-    /// The only group whose elections are read, if one is.
-    group: Option<Box<str>>,
     by_name: BTreeMap<Box<str>, ReadTopic>,
     was_answered: bool,
     /// Since when no broker answers, and why.
@@ -89,18 +87,6 @@ impl Topics {
         Self { back, ..self }
     }
 
-    /// The same, which reads the elections of this group alone.
-    #[must_use]
-    pub fn of_group(self, group: &str) -> Self {
-        Self { group: Some(group.into()), ..self }
-    }
-
-    /// Reads all that the logs still hold: for an election of which their last records show nothing.
-    pub fn read_whole_logs(&mut self, at: ReadAt) {
-        self.back = Duration::MAX;
-        self.look_back(at);
-    }
-
     /// Handles an answer about all topics that are meant, to a question of `asked`.
     pub fn answered(&mut self, at: ReadAt, asked: Time, answer: BTreeMap<Box<str>, LogsAnswer>) {
         self.was_answered = true;
@@ -143,8 +129,7 @@ impl Topics {
         let Some((tries, name, read)) = wanted.min_by_key(|(tries, ..)| *tries) else { return };
         self.readings += 1;
         read.tries = Some(tries + 1);
-        let topic = Topic::new(self.most_roles, self.group.clone());
-        self.past = Some(Past::new(name.clone(), self.readings, topic));
+        self.past = Some(Past::new(name.clone(), self.readings));
         self.actions.push_back(TopicsAction::ReadSince {
             topic: name.clone(),
             since_ms: at.wall_ms.saturating_sub(millis(self.back)),
@@ -177,7 +162,7 @@ impl Topics {
         let LogsAnswer { identity, logs } = answer;
         let reading = self.readings;
         let stood_at = self.by_name.get_mut(&name).map(|read| mem::take(&mut read.stood_at)).unwrap_or_default();
-        let topic = Topic::new(self.most_roles, self.group.clone());
+        let topic = Topic::new(self.most_roles);
         let mut read = ReadTopic { identity, reading, stood_at, topic, ..ReadTopic::default() };
         if self.by_name.contains_key(&name) {
             self.stop(name.clone());
@@ -336,11 +321,6 @@ impl ReadTopic {
         self.topic.is_live
     }
 
-    /// Whether its logs may hold earlier records than those that were read.
-    pub const fn has_past(&self) -> bool {
-        self.tries.is_some()
-    }
-
     /// Whether this partition was read up to the end that its log had when the reading began.
     pub fn is_read(&self, partition: i32) -> bool {
         self.topic.progress(partition).is_some_and(Progress::is_complete)
@@ -448,9 +428,9 @@ struct Past {
 }
 
 impl Past {
-    fn new(name: Box<str>, reading: u32, topic: Topic) -> Self {
+    fn new(name: Box<str>, reading: u32) -> Self {
         // The time until the first answer counts as heard: the question for the offsets was asked just now.
-        Self { name, reading, topic, behind: BTreeSet::new(), heard: 1 }
+        Self { name, reading, topic: Topic::default(), behind: BTreeSet::new(), heard: 1 }
     }
 
     /// Whether nothing has come between two answers.

@@ -132,27 +132,6 @@ fn a_partition_is_read_at_the_end_that_its_log_had_whatever_the_others_are() {
     assert_eq!(world.shown(), ["a.neli reading"]);
 }
 
-/// Whoever follows one election keeps nothing of the thousands that may share its topic.
-#[test]
-fn of_a_group_alone_no_other_is_kept_and_its_earlier_records_are_read_if_that_is_wanted() {
-    let mut world = World { topics: Topics::new(2, 100).of_group("g"), ..World::new() };
-    world.answer(&[("a.neli", logs(1, &[4]))]);
-    for (offset, key) in [(2, "h/0"), (3, "h/1")] {
-        world.read(1, "a.neli", offset, key, CLAIM);
-    }
-    assert_eq!(world.shown(), ["a.neli"]);
-    assert!(world.topics.topic("a.neli").is_some_and(ReadTopic::has_past));
-    world.topics.read_whole_logs(at(5));
-    let since = WALL_MS.cast_signed();
-    assert_eq!(world.actions(), [format!("2: read a.neli since -{since} before {{0: 2}}")]);
-    world.past_begins(2, 0);
-    for (offset, key) in [(0, "g/0"), (1, "h/0"), (3, "h/1")] {
-        world.read(2, "a.neli", offset, key, CLAIM);
-    }
-    assert_eq!(world.shown(), ["a.neli g/0=m"]);
-    assert!(!world.topics.topic("a.neli").is_some_and(ReadTopic::has_past));
-}
-
 #[test]
 fn a_topic_is_read_from_shortly_before_its_end_and_then_live() {
     let mut world = World::new();
