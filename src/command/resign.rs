@@ -106,14 +106,16 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     let meant = named.len();
     let full = if *force { BTreeMap::new() } else { without_room(look, &named).await? };
     // With `--force` it matters only whether the named one is there.
-    let is_asked = match (to, meant) {
-        (Some(to), 0) => to != from.shown(),
-        (None, _) | (Some(_), 1) => !force && (meant == 0 || full.len() < meant),
-        (Some(_), _) => false,
+    let are_several = to.is_some() && meant > 1;
+    let is_asked = match to {
+        Some(to) if meant == 0 => to != from.shown(),
+        _ => are_several || !force && (meant == 0 || full.len() < meant),
     };
-    let within = if meant == 0 { look.timeout.min(HEARD_WITHIN) } else { look.timeout };
+    let within = if meant == 0 || are_several { look.timeout.min(HEARD_WITHIN) } else { look.timeout };
     let may_lead = |standby: &Standby<'_>| is_meant(standby, to) && !full.contains_key(&standby.candidate.hello.member);
-    let is_answered = !is_asked || answers(look, &mut observation, &from, may_lead, within).await?;
+    let asked = clock::now();
+    let enough = if are_several { 2 } else { 1 };
+    let mut is_answered = !is_asked || answers(look, &mut observation, &from, may_lead, enough, within).await?;
     let (at, seen) = (read_at(), observation.first()?);
     match seen.leadership(at).may_lead() {
         None => return Ok(nobody_leads(seen, at)),
@@ -124,8 +126,11 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     }
     let mut standbys = seen.observer().standbys(at);
     if let Some(to) = to {
-        match only_one_named(&standbys, to) {
-            Ok(standby) => standbys = vec![standby],
+        match only_one_named(&standbys, to, asked) {
+            Ok(standby) => {
+                is_answered |= standby.candidate.received.read > asked;
+                standbys = vec![standby];
+            }
             Err(why) => return Ok(not_named((seen, at), &from, to, meant, why)),
         }
     }
@@ -203,9 +208,15 @@ fn is_meant(standby: &Standby<'_>, to: Option<&str>) -> bool {
     to.is_none_or(|to| standby.candidate.shown() == to)
 }
 
-/// The standby that `--to` names, or why there is none.
-fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str) -> Result<Standby<'a>, String> {
-    let mut named = standbys.iter().filter(|standby| is_meant(standby, Some(to)));
+/// The standby that `--to` names, or why there is none. Of several the one that was heard since they were `asked`: a candidate that was killed counts
+/// for 75 s beside the one that was started again in its place.
+fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str, asked: Time) -> Result<Standby<'a>, String> {
+    let named = || standbys.iter().filter(|standby| is_meant(standby, Some(to)));
+    let mut heard = named().filter(|standby| standby.candidate.received.read > asked);
+    if let (Some(standby), None) = (heard.next(), heard.next()) {
+        return Ok(*standby);
+    }
+    let mut named = named();
     match (named.next(), named.count()) {
         (Some(standby), 0) => Ok(*standby),
         (Some(_), others) => Err(format!("{} standbys are named {to}: --name makes each name unique", others + 1)),
@@ -311,7 +322,7 @@ async fn without_room(look: &Look, standbys: &[Standby<'_>]) -> Result<BTreeMap<
     Ok(limits.into_iter().filter_map(why_full).collect())
 }
 
-/// Asks the candidates for a sign of life. Returns whether a standby that may lead gives one in time, or `from` leads no more: a standby that has
+/// Asks the candidates for a sign of life. Returns whether enough standbys that may lead give one in time, or `from` leads no more: a standby that has
 /// died counts as one for 75 s, and the leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says
 /// hello every 30 s.
 async fn answers(
@@ -319,6 +330,7 @@ async fn answers(
     observation: &mut Observation,
     from: &Leader,
     may_lead: impl Fn(&Standby<'_>) -> bool,
+    enough: usize,
     within: Duration,
 ) -> Result<bool> {
     let is_answered = |observation: &Observation, asked| {
@@ -327,8 +339,9 @@ async fn answers(
         // While Kafka does not answer, no heartbeat is missing.
         let leads = matches!(current, Leadership::Unknown(Unknown::NotAnswered { .. }))
             || current.may_lead().is_some_and(|leader| leader.term == from.term);
-        let mut standbys = seen.observer().standbys(at).into_iter();
-        Ok(!leads || standbys.any(|standby| standby.candidate.received.read > asked && may_lead(&standby)))
+        let standbys = seen.observer().standbys(at).into_iter();
+        let heard = standbys.filter(|standby| standby.candidate.received.read > asked && may_lead(standby));
+        Ok(!leads || heard.count() >= enough)
     };
     ask_candidates(&look.access, observation, within, is_answered).await
 }

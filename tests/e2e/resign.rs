@@ -169,6 +169,25 @@ fn one_that_can_not_lead_is_not_named() {
     election.close(twins.into_iter().chain([first]));
 }
 
+/// The one that died counts as a standby for 75 s.
+#[test]
+fn a_standby_that_was_killed_and_started_again_is_named() {
+    let election = election(Elector::Log);
+    let (first, mut second) = pair(&election);
+    for options in [&[] as &[&str], &["--force"]] {
+        machine(&mut second, &[]);
+        let dead = std::mem::replace(&mut second, election.candidate().option("--name", "second").start());
+        drop(dead);
+        second.await_event("standby");
+        await_standbys(&election, 2);
+        let (object, status) = resign(&election, &[&["--to", "second"], options].concat());
+        assert_eq!((&object["to"]["name"], status), (&"second".into(), 0), "{object}");
+        let (object, status) = resign(&election, &["--to", "first"]);
+        assert_eq!((&object["to"]["name"], status), (&"first".into(), 0), "{object}");
+    }
+    election.close([first, second]);
+}
+
 /// One whose run has failed comes late, so it is not named.
 #[test]
 fn one_whose_runs_fail_is_not_named() {
