@@ -104,14 +104,19 @@ impl GroupHellos {
         self.noted = if mappings.iter().any(Mapping::is_of_one_role) { Vec::new() } else { mappings };
     }
 
-    /// Whether this election belongs to earlier mappings alone: none of those noted has its role in its partition, and nobody led it at the last
-    /// hello.
+    /// Whether this election belongs to earlier mappings alone, nobody led it at the last hello, and nobody has to: its role has another partition now,
+    /// or a number where roles have names, was never claimed, or is done. Any other role that no list has any more is one that nobody runs.
     pub(super) fn leaves_out(&self, election: &Election) -> bool {
         let Place { partition, role, .. } = election.place();
-        let mut noted = self.noted.iter();
-        let is_used = self.noted.is_empty() || noted.any(|mapping| mapping.number_in(*partition, role).is_some());
-        let last = || self.all().max_by_key(|last| last.offset);
-        !is_used && last().is_none_or(|last| election.observer().leadership(last.at).may_lead().is_none())
+        let noted = || self.noted.iter();
+        if self.noted.is_empty() || noted().any(|mapping| mapping.number_in(*partition, role).is_some()) {
+            return false;
+        }
+        let is_elsewhere = noted().any(|mapping| mapping.number(role).is_some());
+        let has_no_name = noted().any(|mapping| !mapping.names().is_empty()) && role.parse::<u32>().is_ok();
+        let is_past = |at| is_elsewhere || has_no_name || !election.has_record || election.observer().is_done(at);
+        let last = self.all().max_by_key(|last| last.offset);
+        last.is_none_or(|last| election.observer().leadership(last.at).may_lead().is_none() && is_past(last.at))
     }
 
     /// All roles for which candidates stand, by the [`mappings`](Self::mappings): as names, unless the first has them all. It does not say in which

@@ -577,6 +577,33 @@ mod tests {
         }
     }
 
+    /// Otherwise nobody would see that no candidate runs it.
+    #[test]
+    fn a_role_that_candidates_have_no_more_is_an_election_without_a_leader_until_it_is_ended() {
+        let release = r#"{"v":1,"kind":"release","member":"m","name":"m","seq":2,"term":1,"seen":1,"why":"signal"}"#;
+        let ends = r#"{"v":1,"kind":"request","name":"ann","what":"end","term":null,"by":"ann"}"#;
+        for (old, role, new, is_left) in
+            [("x,y,z", "z", "x,y", true), ("4", "2", "2", true), ("x,y,z", "z", "2", true), ("4", "2", "x,y", false)]
+        {
+            let hello = |roles: &str| {
+                format!(
+                    r#"{{"v":1,"kind":"hello","member":"{roles}","roles":"{roles}","partitions":2,"joined":0,"leaves":{}}}"#,
+                    roles == old
+                )
+            };
+            let mut topic = topic();
+            read(&mut topic, 0, 0, "g/0/hello", &hello(old));
+            read(&mut topic, 0, 1, &format!("g/{role}"), &CLAIM.replace("-1", "0"));
+            read(&mut topic, 0, 2, &format!("g/{role}"), release);
+            read(&mut topic, 0, 3, "g/0/hello", &hello(new));
+            topic.caught_up();
+            let is_shown = |topic: &Topic| topic.elections().any(|found| *found.place().role == *role);
+            assert_eq!(is_shown(&topic), is_left, "{role} of {old}, then {new}");
+            read(&mut topic, 0, 4, &format!("g/{role}"), ends);
+            assert!(!is_shown(&topic), "{role} of {old}, then {new}");
+        }
+    }
+
     #[test]
     fn a_role_in_a_partition_that_is_not_read_is_not_found() {
         let mut topic = Topic::new(1_000);
