@@ -237,8 +237,8 @@ with_both_electors! {
         let named = ["ingest", "bill"].map(str::to_owned);
         let two = vec![candidate(&election, "ingest,bill").option("--name", "web2").start()];
         for (candidate, message) in [
-            (&two[0], "web1 stands in this group for other roles (0 to 4), and for none of those here (ingest, bill)"),
-            (&five[0], "web2 stands in this group for other roles (ingest, bill), and for none of those here (0 to 4)"),
+            (&two[0], "web1 stands in this group for other roles (0 to 4) than those here (ingest, bill)"),
+            (&five[0], "web2 stands in this group for other roles (ingest, bill) than those here (0 to 4)"),
         ] {
             let warnings = || {
                 let mut warnings = candidate.events("warning");

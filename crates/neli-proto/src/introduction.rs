@@ -57,7 +57,7 @@ pub(crate) struct Introduction {
     dead_until: Option<Time>,
     /// How a candidate that stood before this process began to read had a role in another partition, unless a later one has warned of that.
     moved: Option<Differs>,
-    /// The lists of roles, as typed, that were reported because they share no role with this process.
+    /// The lists of roles, as typed, that were reported because each lacks a role of this process, and has another.
     reported: BTreeSet<Option<Box<str>>>,
     stage: Stage,
     actions: VecDeque<Action>,
@@ -158,9 +158,9 @@ impl Introduction {
         // A hello from before this process began to read may be of a candidate that has gone. A living candidate sends another one.
         if !hello.leaves
             && !self.is_history(offset)
-            && let Some(warning) = own.warning_if_no_role_is_shared(&theirs, name)
+            && let Some(warning) = own.warning_if_each_lacks_a_role(&theirs, name)
         {
-            self.hello_without_shared_role_received(now, hello, warning);
+            self.hello_of_other_roles_received(now, hello, warning);
         }
         if hello.asks.as_ref() == Some(&self.hello.member) {
             self.answer(now);
@@ -242,7 +242,7 @@ impl Introduction {
         }
     }
 
-    fn hello_without_shared_role_received(&mut self, now: Time, hello: &Hello, warning: Differs) {
+    fn hello_of_other_roles_received(&mut self, now: Time, hello: &Hello, warning: Differs) {
         let is_new = hello.roles.is_some() && hello.joined.is_none();
         if is_new && self.hello.joined.is_some() {
             // So both processes report it, and an operator sees it in the log of each.

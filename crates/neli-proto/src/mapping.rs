@@ -116,10 +116,12 @@ impl Mapping {
         lacking.count()
     }
 
-    /// A warning about the candidate `name`, which shares no role with this mapping; `None` if it shares one.
-    pub fn warning_if_no_role_is_shared(&self, other: &Self, name: &str) -> Option<Differs> {
-        let shares_none = self.is_of_one_role() == other.is_of_one_role() && !self.shares_role(other);
-        shares_none.then(|| self.differs(other, name, Difference::Roles))
+    /// A warning about the candidate `name`, if each has a role that the other lacks: a role may have been renamed, and run under both names. `None` also
+    /// if the two do not stand side by side.
+    pub(crate) fn warning_if_each_lacks_a_role(&self, other: &Self, name: &str) -> Option<Differs> {
+        let lacks = |one: &Self, other: &Self| !other.roles_without(one, &RoleSet::new()).is_empty();
+        let differs = lacks(self, other) && lacks(other, self) && self.refusal(other, name).is_none();
+        differs.then(|| self.differs(other, name, Difference::Roles))
     }
 
     /// Whether each has all roles of the other, in whatever order.
@@ -205,7 +207,7 @@ enum Difference {
     Partition { role: Box<str>, partitions: [u32; 2] },
     /// The other one, which has gone, looked for a role in another partition.
     Moved { role: Box<str>, partitions: [u32; 2] },
-    /// They have no role in common.
+    /// Each has a role that the other lacks.
     Roles,
 }
 
@@ -235,8 +237,8 @@ impl Differs {
                  and perhaps those of other roles, may be lower than before; reset the highest one in stores that remember it"
             ),
             Difference::Roles => format!(
-                "{name} stands in this group for other roles ({}), and for none of those here ({}): these are separate elections, so the same \
-                 work may run in both; give all candidates the same {roles}, or give candidates of other roles another {group}",
+                "{name} stands in this group for other roles ({}) than those here ({}), and each list lacks a role of the other: each name is an \
+                 election of its own, so the same work may run under two; give all candidates the same {roles}, or give candidates of other roles another {group}",
                 other.roles(),
                 own.roles()
             ),
@@ -290,27 +292,30 @@ mod tests {
     }
 
     #[test]
-    fn a_number_and_names_share_the_roles_that_are_called_the_same() {
-        let shares_none = |own: &str, other: &str| {
-            let (own, other) = (Mapping::new(own, 2), Mapping::new(other, 2));
-            let shares_none = own.warning_if_no_role_is_shared(&other, "web2").is_some();
-            assert_eq!(shares_none, other.warning_if_no_role_is_shared(&own, "web1").is_some());
-            shares_none
+    fn two_lists_of_which_each_lacks_a_role_of_the_other_are_reported() {
+        let is_reported = |own: &str, other: &str| {
+            let (own, other) = (Mapping::new(own, 3), Mapping::new(other, 3));
+            let is_reported = own.warning_if_each_lacks_a_role(&other, "web2").is_some();
+            assert_eq!(is_reported, other.warning_if_each_lacks_a_role(&own, "web1").is_some());
+            is_reported
         };
-        assert!(!shares_none("5", "2") && !shares_none("a,b,c", "c,d,e"));
-        assert!(!shares_none("x,1", "2"), "a name like a number");
-        assert!(shares_none("5", "a,b") && shares_none("a,b", "c,d") && shares_none("2", "01,7"));
-        assert!(!shares_none("a", "1"), "a candidate of one role is refused");
-        assert!(shares_none("5", "0"), "it stands for none");
+        assert!(is_reported("a,b,c", "a,b,d"), "c may be called d now");
+        assert!(!is_reported("5", "2") && !is_reported("a,b,c", "a,b"), "one is added");
+        assert!(!is_reported("1,x", "x,1") && !is_reported("a,b,c", "c,d,e"), "one of the two is refused");
+        assert!(is_reported("5", "a,b") && is_reported("a,b", "c,d") && is_reported("2", "01,7"));
+        assert!(is_reported("2", "0,x") && !is_reported("2", "0"), "a name like a number");
+        assert!(!is_reported("a", "1"), "a candidate of one role is refused");
+        assert!(!is_reported("5", "0"), "it stands for none");
         assert_eq!(
             Mapping::new("5", 5)
-                .warning_if_no_role_is_shared(&Mapping::new("a,b", 5), "web2")
+                .warning_if_each_lacks_a_role(&Mapping::new("a,b", 5), "web2")
                 .as_ref()
                 .map(line)
                 .as_deref(),
             Some(
-                "web2 stands in this group for other roles (a, b), and for none of those here (0 to 4): these are separate elections, so the same \
-                 work may run in both; give all candidates the same --roles, or give candidates of other roles another --group"
+                "web2 stands in this group for other roles (a, b) than those here (0 to 4), and each list lacks a role of the other: each name \
+                 is an election of its own, so the same work may run under two; give all candidates the same --roles, or give candidates of \
+                 other roles another --group"
             )
         );
     }

@@ -185,9 +185,9 @@ fn a_candidate_without_roles_and_a_process_with_roles_do_not_stand_side_by_side(
 }
 
 #[test]
-fn a_candidate_without_a_shared_role_is_reported_once_and_answered_if_it_is_new() {
+fn a_candidate_of_other_roles_is_reported_once_and_answered_if_it_is_new() {
     let warning = |name: &str| {
-        let warning = Mapping::new("4", 3).warning_if_no_role_is_shared(&Mapping::new("a,b", 3), name).unwrap();
+        let warning = Mapping::new("4", 3).warning_if_each_lacks_a_role(&Mapping::new("a,b", 3), name).unwrap();
         Action::Note(Note::RolesDiffer(Box::new(warning)))
     };
     let mut introduction = introduction();
