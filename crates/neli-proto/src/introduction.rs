@@ -212,7 +212,7 @@ impl Introduction {
 
     /// Answers a question with a hello, unless the first one was not read back yet.
     pub(crate) fn answer(&mut self, now: Time) {
-        if self.hello.joined.is_some() && self.stage != Stage::Refused {
+        if self.hello.joined.is_some() {
             self.say_hello(now);
         }
     }
@@ -267,7 +267,7 @@ impl Introduction {
     }
 
     fn introduce(&mut self, now: Time) {
-        if self.is_fit && self.history.is_some() && self.next_hello.is_none() && self.stage != Stage::Refused {
+        if self.is_fit && self.history.is_some() && self.next_hello.is_none() {
             self.say_hello(now);
         }
     }
@@ -281,8 +281,11 @@ impl Introduction {
         self.ask(now, None);
     }
 
-    /// Sends a hello that asks a candidate for one.
+    /// Sends a hello that asks a candidate for one. A refused process says nothing more, since its mapping would refuse others beside those that stand.
     pub(crate) fn ask(&mut self, now: Time, asks: Option<MemberId>) {
+        if self.stage == Stage::Refused {
+            return;
+        }
         self.next_hello = Some(now + if self.hello.joined.is_some() { HELLO_INTERVAL } else { SAID_AGAIN });
         let waits = self.undecided_until.map(|until| until.since(now)).filter(|left| !left.is_zero());
         let hello = Hello { asks, waits_ms: waits.map(millis), ..self.hello.clone() };

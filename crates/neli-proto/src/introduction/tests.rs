@@ -78,6 +78,22 @@ fn of_two_processes_that_differ_the_one_with_the_later_first_hello_exits() {
     assert_eq!(actions(&mut introduction), [own_hello(Some(12))], "the later one is told at once");
 }
 
+/// It reads on until it has ended. A process that starts meanwhile beside the one that stands would exit because of one that does not.
+#[test]
+fn a_refused_process_answers_nobody() {
+    for joined in [None, Some(13)] {
+        let mut introduction = introduction();
+        introduction.received(START, 12, &hello("me", "4", 3));
+        introduction.received(START, 13, &Hello { joined: Some(3), ..hello("earlier", "4", 4) });
+        assert_eq!(actions(&mut introduction), [Action::Refuse(refusal("earlier", "4", 4))]);
+        for (offset, typed) in [(14, "4"), (15, "a,b")] {
+            introduction.received(START, offset, &Hello { joined, asks: Some("me".into()), ..hello("new", typed, 4) });
+            let is_hello = |action: &Action| matches!(action, Action::Hello(_));
+            assert!(!actions(&mut introduction).iter().any(is_hello), "{typed}");
+        }
+    }
+}
+
 #[test]
 fn a_candidate_that_may_have_gone_is_waited_for() {
     let mut introduction = introduction();

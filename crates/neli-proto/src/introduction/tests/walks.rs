@@ -147,7 +147,10 @@ impl Walk {
                     self.processes[who].sends_after = due;
                     self.at(due, Event::Append { who, joined: hello.joined });
                 }
-                Action::Refuse(_) => self.processes[who].is_alive = false,
+                Action::Refuse(_) => {
+                    let ends = now + self.random.up_to(Duration::from_secs(1));
+                    self.at(ends, Event::Die { who });
+                }
                 Action::Delay { .. } | Action::HandOver { .. } | Action::Note(_) => {}
             }
         }
