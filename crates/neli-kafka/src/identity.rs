@@ -11,7 +11,7 @@ use std::time::Duration;
 use std::{io, mem, thread};
 
 use neli_proto::time::Time;
-use rdkafka::client::{Client, ClientContext};
+use rdkafka::client::Client;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{MetadataBroker, MetadataPartition, MetadataTopic};
 use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
@@ -23,6 +23,7 @@ use crate::context::KafkaContext;
 use crate::election::Elections;
 use crate::error_class::{code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
+use crate::failed_brokers::KnowsFailedBrokers;
 use crate::librdkafka::{TopicDescription, Variation, describe_topic};
 use crate::questions::{ANSWER, AnswerLimit, ByBroker, RETRY, ask_all};
 use crate::threads;
@@ -37,7 +38,7 @@ use crate::threads;
 /// # Errors
 ///
 /// The thread can't be started.
-pub(super) fn start<C: ProducerContext + 'static>(
+pub(super) fn start<C: ProducerContext + KnowsFailedBrokers + 'static>(
     producer: Arc<BaseProducer<C>>,
     context: fn(&C) -> &KafkaContext,
     elections: &Elections,
@@ -103,7 +104,7 @@ impl Unconfirmed {
     /// must not delay it. The partitions without an answer stay in the question; returns the reason if there are any.
     fn ask(
         &mut self,
-        client: &Client<impl ClientContext>,
+        client: &Client<impl KnowsFailedBrokers>,
         access: &Access,
         elections: &Elections,
         answer_limit: &mut AnswerLimit,

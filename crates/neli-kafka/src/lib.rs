@@ -19,6 +19,7 @@ mod error_class;
 mod event;
 mod examination;
 mod facts;
+mod failed_brokers;
 mod group;
 mod identity;
 mod librdkafka;

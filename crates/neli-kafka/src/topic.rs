@@ -13,6 +13,7 @@ use crate::access::Access;
 use crate::clock;
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of};
+use crate::failed_brokers::KnowsFailedBrokers;
 use crate::librdkafka::{AdminError, NewTopic, Variation, create_topic, settings};
 use crate::questions::AnswerLimit;
 use crate::text::Words;
@@ -184,7 +185,7 @@ const DEFAULT_REPLICAS: &str = "default.replication.factor";
 ///
 /// The refusal, with the topic as it was refused last.
 pub(super) fn create_as_accepted<'a>(
-    client: &Client<impl ClientContext>,
+    client: &Client<impl KnowsFailedBrokers>,
     topic: NewTopic<'a>,
     broker: Option<i32>,
     timeout: Duration,
@@ -235,7 +236,7 @@ fn without_defaults(mut topic: NewTopic<'_>) -> NewTopic<'_> {
 ///
 /// No answer, or a refusal.
 pub(super) fn create(
-    client: &Client<impl ClientContext>,
+    client: &Client<impl KnowsFailedBrokers>,
     access: &Access,
     topic: NewTopic<'_>,
     brokers: &[i32],
@@ -263,7 +264,7 @@ pub(super) fn create(
 ///
 /// No answer, or a refusal.
 pub(super) fn facts(
-    client: &Client<impl ClientContext>,
+    client: &Client<impl KnowsFailedBrokers>,
     elections: &Elections,
     answer_limit: &mut AnswerLimit,
 ) -> Result<TopicFacts, TopicError> {
@@ -298,7 +299,11 @@ pub(super) fn facts(
 
 /// The time without a heartbeat after which the controller takes a broker for dead (`broker.session.timeout.ms`), according to this
 /// broker's settings; `None` if it does not answer within `timeout`, or does not show the value to this user.
-pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, timeout: Duration) -> Option<Duration> {
+pub(super) fn broker_session(
+    client: &Client<impl KnowsFailedBrokers>,
+    broker: i32,
+    timeout: Duration,
+) -> Option<Duration> {
     const SESSION: &str = "broker.session.timeout.ms";
     let settings = settings(client, None, &[SESSION], broker, timeout).ok()?;
     let (_, value) = settings.into_iter().find(|(name, _)| name == SESSION)?;
