@@ -97,7 +97,7 @@ complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "watch" -d 'Show a
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "history" -d 'List the terms that the topic keeps, and why each ended'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "observe" -d 'Serve all elections of a cluster on one page, with metrics'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "resign" -d 'Ask the leader to stand down, and wait for the next leader'
-complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits with 0'
+complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "end" -d 'End an election: every candidate stops its job and exits'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "forget" -d 'Make a key of --once, or the newest window, run again'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "assert" -d 'Exit with 0 if the job may still act: neli-run assert && pay'
 complete -c neli-run -n "__fish_neli_run_needs_command" -f -a "doctor" -d 'Report problems of this machine and of Kafka, and their fixes'

@@ -62,8 +62,8 @@ pub const TABLE: &[(&str, &str)] = &[
     ),
     (
         "0",
-        "Also: the election was ended; a subcommand succeeded; --once or --window: the key, or the window or a newer one, was \
-         done (--done-status changes this). If the key has failed and no retry is left: the recorded status.",
+        "Also: the election was ended (--once, --window: 75); a subcommand succeeded; --once or --window: the key, or the window or a \
+         newer one, was done (--done-status changes this). If the key has failed and no retry is left: the recorded status.",
     ),
     ("1 to 4", "The answer of a subcommand; its section of the manual explains it."),
     (

@@ -16,7 +16,7 @@ const ALL: [(&str, &str, Define); 13] = [
     ("history", "List the terms that the topic keeps, and why each ended", history),
     ("observe", "Serve all elections of a cluster on one page, with metrics", observe),
     ("resign", "Ask the leader to stand down, and wait for the next leader", resign),
-    ("end", "End an election: every candidate stops its job and exits with 0", end),
+    ("end", "End an election: every candidate stops its job and exits", end),
     ("forget", "Make a key of --once, or the newest window, run again", forget),
     ("assert", "Exit with 0 if the job may still act: neli-run assert && pay", assert),
     ("doctor", "Report problems of this machine and of Kafka, and their fixes", doctor),

@@ -120,6 +120,9 @@ impl Prepared {
         let open_files = limits::raise_open_files();
         limits::open_files(more_files)?;
         limits::address_space()?;
+        // A name may take a name server's time to look up, and ^C ends that as it ends any program.
+        let bound = config.listen.as_ref().map(http::bind).transpose()?;
+        config.listening_at = bound.as_ref().map(TcpListener::local_addr).transpose()?;
         // It starts no thread.
         let runtime = Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
         // Before SIGHUP is taken over, which says that the terminal is gone.
@@ -127,14 +130,12 @@ impl Prepared {
             let _within = runtime.enter();
             ShellState::new()
         };
-        // Before anything that takes time: until then the kernel drops a SIGTERM to process 1 of a container.
+        // Before anything else that takes time: until then the kernel drops a SIGTERM to process 1 of a container.
         let signals = signals::take().context("signals can't be taken over")?;
         // Before the threads are tried, which a PID namespace for the children alone refuses.
         procfs::validate()?;
         limits::threads()?;
         lead_as_many_as_possible(&mut config, more_files);
-        let bound = config.listen.as_ref().map(http::bind).transpose()?;
-        config.listening_at = bound.as_ref().map(TcpListener::local_addr).transpose()?;
         procfs::keep_open().context("/proc can't be read")?;
         let (guard_is_real_time, scheduling) = attributes::take_priority()?;
         if !guard_is_real_time {

@@ -688,7 +688,13 @@ impl Once {
 
     /// Whether its key, or its window, still needs a run, as far as others know. With a schedule there is always another window.
     pub(crate) fn lacks_run(&self) -> bool {
-        self.scheduled.is_none() && (self.lacks_record() || self.skip().is_none())
+        self.scheduled.is_none() && self.known_status().is_none()
+    }
+
+    /// The exit status for its key, or its window, if that needs no run any more, and others know it. With a schedule there is none.
+    pub(crate) fn known_status(&self) -> Option<u8> {
+        let is_known = self.scheduled.is_none() && !self.lacks_record();
+        self.skip().filter(|_| is_known).map(|(_, status)| status)
     }
 
     /// Whether the outcome of its last run is not known to be recorded.

@@ -95,7 +95,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UnconfirmedIsSuccess",
         breaks: "once: a candidate that is told to stop exits with 0 although the outcome of its run was not acknowledged",
-        edits: &[edit("(‹self.lacks_record()› || self.skip().is_none())", "false")],
+        edits: &[edit("self.scheduled.is_none() && !‹self.lacks_record()›;", "false")],
         noticed_by: &[Node(
             "once::a_stop_whose_lease_ends_before_the_outcome_is_confirmed_is_not_the_job_s_success",
             "left: [Job(Exited(0))]",

@@ -11,7 +11,7 @@ use neli_proto::node::{Action, Event, FactsEvent, Node};
 use neli_proto::note::Note;
 use neli_proto::once::Policy;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record};
+use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record, What};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
@@ -307,6 +307,21 @@ fn a_run_that_was_stopped_has_neither_done_nor_failed() {
         [Ending::Undone { signal: Some(TERM), job: None }],
         "0 says that the key is done"
     );
+}
+
+/// Beside its release, before it looks at the key again: 0 would say that the key is done.
+#[test]
+fn an_election_that_is_ended_when_the_key_has_failed_has_the_runs_status() {
+    let (mut host, _) = running(0, Facts::default());
+    host.ends(JobStatus::Exited(3));
+    let (id, fact) = asked(&mut host).appended.unwrap();
+    assert_eq!((fact.outcome, fact.exit), (Outcome::Failed, Some(3)));
+    facts(&mut host, FactsEvent::Appended { id, offset: 1 });
+    host.actions();
+    let end = Body::Request { what: What::End, term: None, by: None, reason: None, successor: None };
+    host.reads(by("ann", end));
+    host.reads_what_it_sent();
+    assert_eq!(exits(&host.actions()), [Ending::Skipped(3)]);
 }
 
 #[test]
