@@ -10,7 +10,6 @@ use std::sync::mpsc::{self, TryRecvError};
 use std::time::Duration;
 use std::{io, mem, thread};
 
-use neli_proto::time::Time;
 use rdkafka::client::Client;
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{MetadataBroker, MetadataPartition, MetadataTopic};
@@ -114,7 +113,7 @@ impl Unconfirmed {
         let metadata = match client.fetch_metadata(Some(&elections.topic), limit) {
             Ok(metadata) => metadata,
             Err(error) => {
-                note_no_answer(answer_limit, asked);
+                answer_limit.unanswered(asked);
                 return Some(code_of(&error));
             }
         };
@@ -164,16 +163,9 @@ impl Unconfirmed {
         if missing.is_none() {
             answer_limit.answered(asked);
         } else {
-            note_no_answer(answer_limit, asked);
+            answer_limit.unanswered(asked);
         }
         missing
-    }
-}
-
-/// After a missing answer the next question has a longer limit, unless this one failed before its limit was over.
-fn note_no_answer(answer_limit: &mut AnswerLimit, asked: Time) {
-    if clock::now().since(asked) >= answer_limit.limit() {
-        answer_limit.was_too_short();
     }
 }
 

@@ -156,7 +156,7 @@ impl Producer {
                     Err(TopicError::Transient(error)) => {
                         let limit = answer_limit.limit().as_millis();
                         if ErrorClass::from(error.code) == ErrorClass::Connection {
-                            answer_limit.was_too_short();
+                            answer_limit.unanswered(asked);
                         }
                         let next = answer_limit.limit().as_millis();
                         context.send(SessionEvent::Debug(format!(

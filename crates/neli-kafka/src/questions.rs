@@ -40,6 +40,10 @@ pub(super) const REPLACED_AFTER: Duration = Duration::from_secs(60);
 const GROWTH: u32 = 4;
 /// The limit after an answer is the time that the answer took, multiplied by this.
 const ALLOWANCE: u32 = 4;
+/// A leader is waited for as long as that many times another broker's answer took, which may have found an open connection, or as [`LEADER`] if that
+/// is longer. Then the leader is asked for again: another broker may lead by now.
+const ALLOWANCE_OF_LEADER: u32 = 16;
+const LEADER: Duration = Duration::from_secs(4);
 
 /// The time limit of one caller's questions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -88,6 +92,15 @@ impl AnswerLimit {
     /// There was no answer in time: the next question has four times the limit.
     pub(super) fn was_too_short(&mut self) {
         self.limit = Some((self.limit() * GROWTH).min(self.longest));
+    }
+
+    /// There was no answer to a question that was asked at `asked`; if it failed long before its time was over, the next has no longer limit.
+    pub(super) fn unanswered(&mut self, asked: Time) {
+        if clock::now().since(asked) >= self.limit() / 2 {
+            self.was_too_short();
+        } else {
+            self.limit = Some(self.limit());
+        }
     }
 
     /// There was an answer to a question that was asked at `asked`. Returns the time since the first question without an answer: it
@@ -182,7 +195,11 @@ impl<C: ConsumerContext + KnowsFailedBrokers> Question<'_, C> {
     fn ask_each_leader(&self, partitions: &BTreeSet<i32>, mut handle: impl FnMut(Time, BTreeMap<i32, Answer>)) {
         let asked = clock::now();
         match self.leaders() {
-            Ok(leaders) => self.ask_leaders(&leaders, partitions, handle),
+            Ok(leaders) => {
+                let longest = (clock::now().since(asked) * ALLOWANCE_OF_LEADER).max(LEADER);
+                let question = Self { limit: self.limit.min(longest), ..*self };
+                question.ask_leaders(&leaders, partitions, handle);
+            }
             Err(code) => handle(asked, all(partitions, code)),
         }
     }
@@ -378,6 +395,20 @@ mod tests {
         question(Duration::from_secs(2)).ask_leaders(&leaders, &BTreeSet::from([0, 1, 2]), handle);
         let answered: Vec<_> = answered.into_iter().map(|(partition, answer)| (partition, answer.ok())).collect();
         assert_eq!(answered, [(1, Some((0, 1))), (0, None), (2, None)], "in the order of their arrival");
+    }
+
+    /// Kafka gives its partitions to another broker after 9 s.
+    #[test]
+    fn a_silent_leader_is_not_waited_for_as_long_as_a_slow_link() {
+        let (cluster, consumer) = setup();
+        let question = Question { consumer: &consumer, topic: "topic", limit: LONG * 60, reaches_first: true };
+        assert!(question.leaders().is_ok(), "it knows both brokers");
+        cluster.broker_round_trip_time(2, LONG * 60).unwrap();
+        let mut answers = BTreeMap::new();
+        let asked = clock::now();
+        question.ask(&BTreeSet::from([0, 1]), |_, mut answered| answers.append(&mut answered));
+        let took = clock::now().since(asked);
+        assert!(answers[&0] == Ok((0, 0)) && answers[&1].is_err() && took < LONG * 6, "{answers:?} {took:?}");
     }
 
     #[test]

@@ -285,7 +285,7 @@ impl Asker {
             | ErrorClass::Login
             | ErrorClass::NoBroker
             | ErrorClass::Other
-            | ErrorClass::Undecodable => self.no_answer(&code.into(), are_all),
+            | ErrorClass::Undecodable => self.no_answer(&code.into(), asked, are_all),
         }
         RETRY
     }
@@ -309,9 +309,9 @@ impl Asker {
         }
     }
 
-    /// Notes a missing answer: the next question has a longer time limit. If none was answered (`are_all`), Kafka counts as down, unless only
-    /// the first question's time limit is over: a slow link needs several round trips for the first answer.
-    fn no_answer(&mut self, error: &AdminError, are_all: bool) {
+    /// Notes a missing answer to a question of `asked`: if its time was over, the next has a longer limit. If none was answered (`are_all`), Kafka
+    /// counts as down, unless only the first question's time limit is over: a slow link needs several round trips for the first answer.
+    fn no_answer(&mut self, error: &AdminError, asked: Time, are_all: bool) {
         let Reading { source: Source { access, .. }, consumer, .. } = &*self.reading;
         let (class, limit) = (ErrorClass::from(error.code), self.answer_limit.limit().as_millis());
         let is_first = self.answer_limit.is_first() && class == ErrorClass::Connection;
@@ -320,7 +320,7 @@ impl Asker {
             if let Some(error) = consumer.context().permanent_failure() {
                 return self.reading.refuse(error);
             }
-            self.answer_limit.was_too_short();
+            self.answer_limit.unanswered(asked);
             consumer.context().rebootstrap.unanswered(consumer.consumer().client());
             // The embedded broker does not support the question that connects, and is always near.
             self.reaches_leaders_first = access.embedded.is_none();
@@ -393,7 +393,7 @@ impl Asker {
                         {
                             RETRY
                         }
-                        Err(error) => self.not_found(error),
+                        Err(error) => self.not_found(error, asked),
                     }
                 }
                 Ok(Presence::Missing { .. }) if *if_missing == IfMissing::Await => {
@@ -406,19 +406,19 @@ impl Asker {
                     if reading.source.is_for_display && clock::now().since(since) < NEW_WITHIN {
                         LOOK_AGAIN
                     } else if reading.source.is_for_display {
-                        self.not_found(TopicError::Refused(topic::missing(client, elections, limit)))
+                        self.not_found(TopicError::Refused(topic::missing(client, elections, limit)), asked)
                     } else if topic::may_come_back(access, since) {
                         if access.has_answered() {
                             reading.down(topic::must_be_created(topic, access.words));
                         }
                         RETRY
                     } else {
-                        self.not_found(TopicError::Refused(topic::must_be_created(topic, access.words)))
+                        self.not_found(TopicError::Refused(topic::must_be_created(topic, access.words)), asked)
                     }
                 }
                 Err(error) => {
                     missing_since = None;
-                    self.not_found(error)
+                    self.not_found(error, asked)
                 }
             };
             thread::park_timeout(pause);
@@ -426,10 +426,10 @@ impl Asker {
     }
 
     /// Reports why the topic was not found. Returns the time until the next question.
-    fn not_found(&mut self, error: TopicError) -> Duration {
+    fn not_found(&mut self, error: TopicError, asked: Time) -> Duration {
         match error {
             TopicError::Refused(refusal) => self.reading.refuse(refusal),
-            TopicError::Transient(error) => self.no_answer(&error, true),
+            TopicError::Transient(error) => self.no_answer(&error, asked, true),
         }
         RETRY
     }
