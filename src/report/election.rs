@@ -241,7 +241,7 @@ pub(crate) fn of_roles(led: &[String], count: usize) -> String {
 pub(crate) type Trouble = (Time, &'static str, String);
 
 /// The problem with Kafka.
-pub(crate) fn present_trouble(Troubles { outage, group, refused_appends }: &Troubles) -> Option<Trouble> {
+pub(crate) fn present_trouble(Troubles { outage, group, refused_appends, .. }: &Troubles) -> Option<Trouble> {
     let all = [
         (outage.trouble(), "no broker reached"),
         (refused_appends.trouble(), "Kafka refuses its records"),

@@ -66,6 +66,8 @@ pub struct Troubles {
     pub group: Reminder,
     /// Appends that Kafka refuses, with the last reason.
     pub refused_appends: Reminder,
+    /// Whether one was refused since that was reported last. The next append, which shows whether they still are, may be 30 s later.
+    was_refused_again: bool,
 }
 
 impl Troubles {
@@ -73,6 +75,7 @@ impl Troubles {
     pub fn append_was_refused(&mut self, now: Time, error: String) {
         if self.is_answered() {
             self.refused_appends.begin(now, error);
+            self.was_refused_again = true;
         }
     }
 
@@ -89,12 +92,18 @@ impl Troubles {
         if let Some((error, _)) = self.group.poll(now) {
             return Some(Note::GroupRefuses { error });
         }
-        self.refused_appends.poll(now).map(|(error, _)| Note::AppendRefused { error })
+        if !self.was_refused_again {
+            return None;
+        }
+        let (error, _) = self.refused_appends.poll(now)?;
+        self.was_refused_again = false;
+        Some(Note::AppendRefused { error })
     }
 
     /// When to call [`poll`](Self::poll) next.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let reminders = [self.outage.poll_timeout(), self.group.poll_timeout(), self.refused_appends.poll_timeout()];
+        let refused_again = self.refused_appends.poll_timeout().filter(|_| self.was_refused_again);
+        let reminders = [self.outage.poll_timeout(), self.group.poll_timeout(), refused_again];
         reminders.into_iter().flatten().min()
     }
 }
@@ -121,6 +130,22 @@ mod tests {
         reminder.pause();
         reminder.begin(at(90), "not allowed".to_owned());
         assert_eq!(reminder.poll(at(90)), Some(("not allowed".to_owned(), Duration::ZERO)));
+    }
+
+    /// A standby appends nothing for 30 s.
+    #[test]
+    fn a_refused_append_is_reported_again_only_if_another_one_is_refused() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut troubles = Troubles::default();
+        troubles.append_was_refused(at(1), "too large".to_owned());
+        let refused = Some(Note::AppendRefused { error: "too large".to_owned() });
+        assert_eq!(troubles.poll(at(1)), refused);
+        assert_eq!((troubles.poll_timeout(), troubles.poll(at(31))), (None, None));
+        troubles.append_was_refused(at(40), "too large".to_owned());
+        assert_eq!((troubles.poll_timeout(), troubles.poll(at(40))), (Some(at(31)), refused.clone()));
+        troubles.append_was_refused(at(41), "too large".to_owned());
+        assert_eq!(troubles.poll(at(69)), None, "it was said 29 s ago");
+        assert_eq!((troubles.poll_timeout(), troubles.poll(at(70))), (Some(at(70)), refused));
     }
 
     #[test]
