@@ -247,7 +247,7 @@ fn refusal(
     })
 }
 
-fn address(broker: &MetadataBroker) -> String {
+pub(super) fn address(broker: &MetadataBroker) -> String {
     let host = broker.host().to_lowercase();
     if host.contains(':') { format!("[{host}]:{}", broker.port()) } else { format!("{host}:{}", broker.port()) }
 }

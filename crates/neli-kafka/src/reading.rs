@@ -91,6 +91,8 @@ pub(super) struct Reading {
     /// Whether a broker answers, or why none does, as it was reported last.
     reported: Mutex<Option<Result<(), String>>>,
     begun: Time,
+    /// When a broker last delivered something, or that there is nothing.
+    read_at: Mutex<Time>,
     refused: AtomicBool,
     /// What was warned of seldom, and when, not long ago.
     warned_of: Mutex<Vec<(String, Time)>>,
@@ -127,6 +129,7 @@ impl Reading {
             next: Mutex::default(),
             reported: Mutex::default(),
             begun: clock::now(),
+            read_at: Mutex::new(Time::ZERO),
             refused: AtomicBool::new(false),
             warned_of: Mutex::default(),
             is_undecodable: AtomicBool::new(false),
@@ -214,6 +217,11 @@ impl Reading {
         if !self.refused.load(Ordering::Relaxed) {
             self.report(Err(error));
         }
+    }
+
+    /// Whether a broker has delivered something since then.
+    pub(super) fn has_read_since(&self, since: Time) -> bool {
+        *locked(&self.read_at) >= since
     }
 
     /// Reports whether a broker answers, or why none does, and returns true, unless that is what was reported last. Beside the reading of all
@@ -420,7 +428,8 @@ impl Reading {
     }
 
     /// A broker has delivered everything of a partition below `next`.
-    fn read_below(&self, partition: i32, next: i64) {
+    pub(super) fn read_below(&self, partition: i32, next: i64) {
+        *locked(&self.read_at) = clock::now();
         self.handing_over_below(partition, next);
         self.is_undecodable.store(false, Ordering::Relaxed);
         self.up();

@@ -259,6 +259,40 @@ fn a_leader_that_does_not_answer_does_not_delay_the_roles_of_another() {
 
 /// After a batch that can't be decoded nothing of the partitions that were read until then is read for half a second. A partition that is
 /// first read in that time loses no record, also if one of its own batches can't be decoded.
+/// A question may have been on its way to a broker that has died, while another one leads the partition since.
+#[test]
+fn a_question_without_an_answer_is_no_outage_if_records_have_come_since_it_was_asked() {
+    let (sender, mut events) = mpsc::channel(10);
+    let source = source(Access::at("127.0.0.1:9", &Properties::default()), 1, None);
+    let reading = Reading::new(source, 1, sender, std::sync::mpsc::channel().0, Arc::default()).unwrap();
+    let mut asker = Asker::new(Arc::new(reading));
+    let mut is_outage_after = |is_read: bool| {
+        let since = clock::now();
+        if is_read {
+            asker.reading.read_below(0, 1);
+        }
+        for _ in 0..2 {
+            asker.no_answer(&RDKafkaErrorCode::OperationTimedOut.into(), since, true);
+        }
+        std::iter::from_fn(|| events.try_recv().ok()).any(|event| down(event).is_some())
+    };
+    assert_eq!([is_outage_after(true), is_outage_after(false)], [false, true]);
+}
+
+/// The others answer, so their names would lead nowhere.
+#[test]
+fn the_leader_is_named_if_it_alone_does_not_answer() {
+    let cluster = MockCluster::new(2).unwrap();
+    cluster.create_topic("t", 1, 1).unwrap();
+    cluster.partition_leader("t", 0, Some(2)).unwrap();
+    cluster.broker_round_trip_time(2, LONG * 6).unwrap();
+    let servers = cluster.bootstrap_servers();
+    let (_, leader) = servers.split_once(',').unwrap();
+    let (_reader, mut events) = start_with(Access::at(&servers, &Properties::default()), 1, None);
+    let why = await_event(&mut events, down);
+    assert_eq!(why, format!("{leader}: no answer from the partition's leader"));
+}
+
 #[test]
 fn a_partition_that_begins_while_another_waits_for_its_batch_loses_no_record() {
     let undecodable = RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_MSG;
