@@ -11,9 +11,9 @@ use neli_kafka::{
     Access, Elections, IfMissing, KafkaEvent, Reader, SessionEvent, Source, TopicsEvent, TopicsReader, clock,
 };
 use neli_proto::candidate::Event;
+use neli_proto::journal::Verdict;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{HistoryCut, LogBounds};
-use neli_proto::journal::Verdict;
 use neli_proto::observer::{Change, Election, Observer, Place, Topic, Topics};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
