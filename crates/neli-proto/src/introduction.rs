@@ -29,8 +29,8 @@ enum Stage {
     /// It waits for the others' hellos.
     #[default]
     Begun,
-    /// The process was refused.
-    Refused,
+    /// The process was refused. One that had stood may still be stopping its jobs.
+    Refused { had_stood: bool },
     /// The process may claim vacancies.
     Stands,
     /// It waits for a candidate that maps a role to another partition, and may have gone; this was reported.
@@ -82,7 +82,7 @@ impl Introduction {
 
     /// When to call [`handle_timeout`](Self::handle_timeout), unless something happens before.
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        if self.stage == Stage::Refused {
+        if self.is_refused() {
             return None;
         }
         let stands = self.answered_by.filter(|_| self.stage != Stage::Stands);
@@ -93,7 +93,7 @@ impl Introduction {
 
     /// Performs what is due. Early calls do nothing.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
-        if self.stage == Stage::Refused {
+        if self.is_refused() {
             return;
         }
         if self.next_hello.is_some_and(|due| now >= due) {
@@ -212,9 +212,13 @@ impl Introduction {
 
     /// Answers a question with a hello, unless the first one was not read back yet.
     pub(crate) fn answer(&mut self, now: Time) {
-        if self.hello.joined.is_some() {
+        if self.hello.joined.is_some() && !self.is_refused() {
             self.say_hello(now);
         }
+    }
+
+    fn is_refused(&self) -> bool {
+        matches!(self.stage, Stage::Refused { .. })
     }
 
     /// Whether a hello at this offset was there before this process began to read: its writer may have gone since.
@@ -236,8 +240,8 @@ impl Introduction {
             self.doubted.insert(hello.member.clone(), refusal);
         } else if self.is_history(offset) {
             self.doubted.insert(hello.member.clone(), refusal);
-        } else if self.stage != Stage::Refused {
-            self.stage = Stage::Refused;
+        } else if !self.is_refused() {
+            self.stage = Stage::Refused { had_stood: self.stage == Stage::Stands };
             self.actions.push_back(Action::Refuse(refusal));
         }
     }
@@ -281,9 +285,10 @@ impl Introduction {
         self.ask(now, None);
     }
 
-    /// Sends a hello that asks a candidate for one. A refused process says nothing more, since its mapping would refuse others beside those that stand.
+    /// Sends a hello that asks a candidate for one. A refused process that never stood says nothing more: its mapping would refuse others beside those
+    /// that stand.
     pub(crate) fn ask(&mut self, now: Time, asks: Option<MemberId>) {
-        if self.stage == Stage::Refused {
+        if self.stage == (Stage::Refused { had_stood: false }) {
             return;
         }
         self.next_hello = Some(now + if self.hello.joined.is_some() { HELLO_INTERVAL } else { SAID_AGAIN });

@@ -94,6 +94,18 @@ fn a_refused_process_answers_nobody() {
     }
 }
 
+/// Its jobs may still be stopping, and the new one would look for their roles elsewhere.
+#[test]
+fn a_process_that_stood_and_is_refused_answers_a_new_one_with_another_mapping() {
+    let mut introduction = introduction();
+    introduction.received(START, 12, &hello("me", "4", 3));
+    introduction.handle_timeout(START + ANSWERS);
+    introduction.received(START, 13, &Hello { joined: Some(3), ..hello("earlier", "4", 4) });
+    assert!(actions(&mut introduction).contains(&Action::Refuse(refusal("earlier", "4", 4))));
+    introduction.received(START, 14, &hello("new", "4", 4));
+    assert_eq!(actions(&mut introduction), [own_hello(Some(12))]);
+}
+
 #[test]
 fn a_candidate_that_may_have_gone_is_waited_for() {
     let mut introduction = introduction();
