@@ -104,15 +104,15 @@ impl GroupHellos {
         self.noted = if mappings.iter().any(Mapping::is_of_one_role) { Vec::new() } else { mappings };
     }
 
-    /// Whether this election belongs to earlier mappings alone, nobody led it at the last hello, and nobody has to: its role has another partition now,
-    /// or a number where roles have names, was never claimed, or is done. Any other role that no list has any more is one that nobody runs.
+    /// Whether this election belongs to earlier mappings alone, nobody led it at the last hello, and nobody has to: its role has got another
+    /// partition, or a number where roles have names, was never claimed, or is done. Any other role that no list has any more is one that nobody runs.
     pub(super) fn leaves_out(&self, election: &Election) -> bool {
         let Place { partition, role, .. } = election.place();
         let noted = || self.noted.iter();
         if self.noted.is_empty() || noted().any(|mapping| mapping.number_in(*partition, role).is_some()) {
             return false;
         }
-        let is_elsewhere = noted().any(|mapping| mapping.number(role).is_some());
+        let is_elsewhere = self.find(role).is_some_and(|(mapping, _)| mapping.number_in(*partition, role).is_none());
         let has_no_name = noted().any(|mapping| !mapping.names().is_empty()) && role.parse::<u32>().is_ok();
         let is_past = |at| is_elsewhere || has_no_name || !election.has_record || election.observer().is_done(at);
         let last = self.all().max_by_key(|last| last.offset);

@@ -604,6 +604,35 @@ mod tests {
         }
     }
 
+    /// It can be ended in one place alone.
+    #[test]
+    fn a_role_that_had_two_partitions_before_nobody_had_it_is_shown_in_the_last_one() {
+        let hello = |roles: &str, leaves| {
+            format!(
+                r#"{{"v":1,"kind":"hello","member":"{roles}","roles":"{roles}","partitions":2,"joined":0,"leaves":{leaves}}}"#
+            )
+        };
+        let mut topic = topic();
+        let mut next = [0, 0];
+        let mut read_next = |topic: &mut Topic, partition: usize, key: &str, text: &str| {
+            read(topic, i32::try_from(partition).unwrap(), next[partition], key, text);
+            next[partition] += 1;
+        };
+        for (roles, partition, term) in [("x,y,z", 0, 1), ("x,z", 1, 0)] {
+            read_next(&mut topic, 0, "g/0/hello", &hello(roles, true));
+            read_next(&mut topic, partition, "g/z", &CLAIM.replace("-1", &(term - 1).to_string()));
+            let release = format!(
+                r#"{{"v":1,"kind":"release","member":"m","name":"m","seq":2,"term":{term},"seen":{term},"why":"signal"}}"#
+            );
+            read_next(&mut topic, partition, "g/z", &release);
+        }
+        read_next(&mut topic, 0, "g/0/hello", &hello("x", false));
+        topic.caught_up();
+        let of_z = topic.elections().filter(|found| *found.place().role == *"z");
+        let shown: Vec<i32> = of_z.map(|found| found.place().partition).collect();
+        assert_eq!(shown, [1]);
+    }
+
     #[test]
     fn a_role_in_a_partition_that_is_not_read_is_not_found() {
         let mut topic = Topic::new(1_000);
