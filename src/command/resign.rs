@@ -105,8 +105,8 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     named.retain(|standby| is_meant(standby, to));
     let meant = named.len();
     let full = if *force { BTreeMap::new() } else { without_room(look, &named).await? };
-    // With `--force` it matters only whether the named one is there.
-    let are_several = to.is_some() && meant > 1;
+    // With `--force` it matters only whether the named one is there. A leader that was killed and started again counts as a standby for 75 s, too.
+    let are_several = to.is_some() && meant + usize::from(to == Some(from.shown())) > 1;
     let is_asked = match to {
         Some(to) if meant == 0 => to != from.shown(),
         _ => are_several || !force && (meant == 0 || full.len() < meant),
@@ -126,7 +126,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     }
     let mut standbys = seen.observer().standbys(at);
     if let Some(to) = to {
-        match only_one_named(&standbys, to, asked) {
+        match only_one_named(&standbys, &from, to, asked) {
             Ok(standby) => {
                 is_answered |= standby.candidate.received.read > asked;
                 standbys = vec![standby];
@@ -210,7 +210,7 @@ fn is_meant(standby: &Standby<'_>, to: Option<&str>) -> bool {
 
 /// The standby that `--to` names, or why there is none. Of several the one that was heard since they were `asked`: a candidate that was killed counts
 /// for 75 s beside the one that was started again in its place.
-fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str, asked: Time) -> Result<Standby<'a>, String> {
+fn only_one_named<'a>(standbys: &[Standby<'a>], from: &Leader, to: &str, asked: Time) -> Result<Standby<'a>, String> {
     let named = || standbys.iter().filter(|standby| is_meant(standby, Some(to)));
     let mut heard = named().filter(|standby| standby.candidate.received.read > asked);
     if let (Some(standby), None) = (heard.next(), heard.next()) {
@@ -218,7 +218,8 @@ fn only_one_named<'a>(standbys: &[Standby<'a>], to: &str, asked: Time) -> Result
     }
     let mut named = named();
     match (named.next(), named.count()) {
-        (Some(standby), 0) => Ok(*standby),
+        (Some(standby), 0) if from.shown() != to => Ok(*standby),
+        (Some(_), 0) => Err("a standby of this name has not answered".to_owned()),
         (Some(_), others) => Err(format!("{} standbys are named {to}: --name makes each name unique", others + 1)),
         (None, _) if standbys.is_empty() => Err(format!("{to} does not stand by, and nobody else does")),
         (None, _) => {

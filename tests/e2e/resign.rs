@@ -182,6 +182,8 @@ fn a_standby_that_was_killed_and_started_again_is_named() {
         await_standbys(&election, 2);
         let (object, status) = resign(&election, &[&["--to", "second"], options].concat());
         assert_eq!((&object["to"]["name"], status), (&"second".into(), 0), "{object}");
+        let (object, status) = resign(&election, &[&["--to", "second"], options].concat());
+        assert_eq!((&object["outcome"], status), (&"leads-already".into(), 0), "{object}");
         let (object, status) = resign(&election, &["--to", "first"]);
         assert_eq!((&object["to"]["name"], status), (&"first".into(), 0), "{object}");
     }
