@@ -1,7 +1,7 @@
 //! The bootstrap servers: whether the list is one that librdkafka takes, and whether they belong to one cluster.
 
 use std::collections::BTreeSet;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, TcpStream, ToSocketAddrs as _};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -18,7 +18,6 @@ use crate::clock;
 use crate::cluster::ONE_CLUSTER;
 use crate::context::KafkaContext;
 use crate::election::Properties;
-use crate::failed_brokers::{connect, without_protocol};
 use crate::librdkafka::{cluster_id, topic_identity};
 use crate::questions::{LONGEST, RETRY};
 use crate::threads::{self, locked};
@@ -250,6 +249,18 @@ fn refusal(
 pub(super) fn address(broker: &MetadataBroker) -> String {
     let host = broker.host().to_lowercase();
     if host.contains(':') { format!("[{host}]:{}", broker.port()) } else { format!("{host}:{}", broker.port()) }
+}
+
+pub(super) fn without_protocol(server: &str) -> &str {
+    server.split_once("://").map_or(server, |(_, address)| address)
+}
+
+/// A connection to a port, if it takes one. librdkafka reports a failed connection only after a while, since a host may have several addresses.
+pub(super) fn connect(address: &str, limit: Duration) -> Option<TcpStream> {
+    let (host, port) = address.rsplit_once(':')?;
+    let (port, host) = (port.parse::<u16>().ok()?, host.trim_matches(['[', ']']));
+    let mut addresses = (host, port).to_socket_addrs().ok()?;
+    addresses.find_map(|address| TcpStream::connect_timeout(&address, limit).ok())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::TcpStream;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::consumer::DefaultConsumerContext;
 use rdkafka::producer::DefaultProducerContext;
 
+use crate::bootstrap_servers::{connect, without_protocol};
 use crate::threads::locked;
 
 /// A proxy that takes connections for a broker that is down closes them within this time.
@@ -62,18 +63,6 @@ fn failed(line: &str) -> Option<(i32, &str)> {
     let (address, id) = broker.rsplit_once('/')?;
     let is_ready = words.contains(" in state UP");
     (words.contains(" in state ") && !is_ready).then_some((id.parse().ok()?, without_protocol(address)))
-}
-
-pub(super) fn without_protocol(server: &str) -> &str {
-    server.split_once("://").map_or(server, |(_, address)| address)
-}
-
-/// A connection to a port, if it takes one. librdkafka reports a failed connection only after a while, since a host may have several addresses.
-pub(super) fn connect(address: &str, limit: Duration) -> Option<TcpStream> {
-    let (host, port) = address.rsplit_once(':')?;
-    let (port, host) = (port.parse::<u16>().ok()?, host.trim_matches(['[', ']']));
-    let mut addresses = (host, port).to_socket_addrs().ok()?;
-    addresses.find_map(|address| TcpStream::connect_timeout(&address, limit).ok())
 }
 
 /// Whether the other side keeps the connection. A broker says nothing before it is asked.

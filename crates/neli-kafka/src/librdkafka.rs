@@ -337,7 +337,7 @@ fn ask(
     match ask(first) {
         Err(RDKafkaErrorCode::OperationTimedOut) if first < timeout => {
             may_be_asked()?;
-            ask(timeout.saturating_sub(first))
+            ask(timeout - first)
         }
         answered => answered,
     }
