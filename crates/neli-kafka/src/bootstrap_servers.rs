@@ -179,7 +179,7 @@ fn find_other(access: &Access, topic: Option<&str>, consumer: &Weak<BaseConsumer
     for server in unknown {
         let (access, topic, sender) = (access.clone(), topic.map(str::to_owned), sender.clone());
         let ask = move || {
-            if connect(without_protocol(&server), CONNECTED).is_some() {
+            if accepts_connections(without_protocol(&server)) {
                 locked(&access.cluster).slow += 1;
                 let answered = ask_alone(&access, &server, topic.as_deref());
                 // If nobody receives it, another server was refused.
@@ -251,16 +251,16 @@ pub(super) fn address(broker: &MetadataBroker) -> String {
     if host.contains(':') { format!("[{host}]:{}", broker.port()) } else { format!("{host}:{}", broker.port()) }
 }
 
-pub(super) fn without_protocol(server: &str) -> &str {
+fn without_protocol(server: &str) -> &str {
     server.split_once("://").map_or(server, |(_, address)| address)
 }
 
-/// A connection to a port, if it takes one. librdkafka reports a failed connection only after a while, since a host may have several addresses.
-pub(super) fn connect(address: &str, limit: Duration) -> Option<TcpStream> {
-    let (host, port) = address.rsplit_once(':')?;
-    let (port, host) = (port.parse::<u16>().ok()?, host.trim_matches(['[', ']']));
-    let mut addresses = (host, port).to_socket_addrs().ok()?;
-    addresses.find_map(|address| TcpStream::connect_timeout(&address, limit).ok())
+/// Whether a port takes connections. librdkafka reports a failed connection only after a while, since a host may have several addresses.
+fn accepts_connections(address: &str) -> bool {
+    let Some((host, port)) = address.rsplit_once(':') else { return false };
+    let (Ok(port), host) = (port.parse::<u16>(), host.trim_matches(['[', ']'])) else { return false };
+    let Ok(mut addresses) = (host, port).to_socket_addrs() else { return false };
+    addresses.any(|address| TcpStream::connect_timeout(&address, CONNECTED).is_ok())
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
 use crate::access::Access;
 use crate::error_class::{self, ErrorClass, plain};
-use crate::failed_brokers::{FailedBrokers, KnowsFailedBrokers};
 use crate::librdkafka::AdminError;
 use crate::rebootstrap::Rebootstrap;
 use crate::text::ClientError;
@@ -42,7 +41,6 @@ pub(super) struct KafkaContext {
     /// What the client is of.
     pub(super) access: Access,
     last_errors: Mutex<LastErrors>,
-    failed_brokers: FailedBrokers,
     /// Gives the client its brokers again. The thread that polls the client calls [`Rebootstrap::after_poll`].
     pub(super) rebootstrap: Rebootstrap,
 }
@@ -63,12 +61,7 @@ impl KafkaContext {
         // As librdkafka begins to use it, OpenSSL would have an exit of the process free what librdkafka's threads still use (SIGSEGV).
         #[cfg(feature = "ssl")]
         openssl_sys::init();
-        Self {
-            access: access.clone(),
-            last_errors: Mutex::default(),
-            failed_brokers: FailedBrokers::default(),
-            rebootstrap: Rebootstrap::new(&access.bootstrap),
-        }
+        Self { access: access.clone(), last_errors: Mutex::default(), rebootstrap: Rebootstrap::new(&access.bootstrap) }
     }
 
     /// The text of the last error, if its code is `code`; otherwise the text of the code.
@@ -146,10 +139,7 @@ impl KafkaContext {
 }
 
 impl ClientContext for KafkaContext {
-    fn log(&self, _level: RDKafkaLogLevel, facility: &str, line: &str) {
-        if facility == "FAIL" {
-            self.failed_brokers.note(line);
-        }
+    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, line: &str) {
         // The log line comes before the error that it explains.
         if line.contains(error_class::FROM_ENDPOINT) {
             locked(&self.last_errors).token = Some(line.to_owned());
@@ -184,12 +174,6 @@ impl ClientContext for KafkaContext {
 }
 
 impl ConsumerContext for KafkaContext {}
-
-impl KnowsFailedBrokers for KafkaContext {
-    fn failed_brokers(&self) -> Option<&FailedBrokers> {
-        Some(&self.failed_brokers)
-    }
-}
 
 // ---- addresses that brokers name (`advertised.listeners`), and that this machine can't reach -----------------------
 

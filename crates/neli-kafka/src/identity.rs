@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, TryRecvError};
 use std::time::Duration;
 use std::{io, mem, thread};
 
-use rdkafka::client::Client;
+use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{MetadataBroker, MetadataPartition, MetadataTopic};
 use rdkafka::producer::{BaseProducer, Producer as _, ProducerContext};
@@ -22,7 +22,6 @@ use crate::context::KafkaContext;
 use crate::election::Elections;
 use crate::error_class::{code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::failed_brokers::KnowsFailedBrokers;
 use crate::librdkafka::{TopicDescription, Variation, describe_topic};
 use crate::questions::{ANSWER, AnswerLimit, ByBroker, RETRY, ask_all};
 use crate::threads;
@@ -37,7 +36,7 @@ use crate::threads;
 /// # Errors
 ///
 /// The thread can't be started.
-pub(super) fn start<C: ProducerContext + KnowsFailedBrokers + 'static>(
+pub(super) fn start<C: ProducerContext + 'static>(
     producer: Arc<BaseProducer<C>>,
     context: fn(&C) -> &KafkaContext,
     elections: &Elections,
@@ -103,7 +102,7 @@ impl Unconfirmed {
     /// must not delay it. The partitions without an answer stay in the question; returns the reason if there are any.
     fn ask(
         &mut self,
-        client: &Client<impl KnowsFailedBrokers>,
+        client: &Client<impl ClientContext>,
         access: &Access,
         elections: &Elections,
         answer_limit: &mut AnswerLimit,

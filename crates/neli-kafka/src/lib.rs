@@ -19,7 +19,6 @@ mod error_class;
 mod event;
 mod examination;
 mod facts;
-mod failed_brokers;
 mod group;
 mod identity;
 mod librdkafka;

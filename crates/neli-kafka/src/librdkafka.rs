@@ -21,7 +21,6 @@ use rdkafka::types::{
 };
 
 use crate::error_class::{ErrorClass, plain};
-use crate::failed_brokers::KnowsFailedBrokers;
 
 pub(crate) use main_queue::MainQueue;
 
@@ -34,9 +33,6 @@ pub fn librdkafka_version() -> String {
 
 /// librdkafka answers each administrative call within its time limit. This is how much longer the answer is waited for.
 const LATE: Duration = Duration::from_secs(1);
-
-/// A failed connection is known within this time, unless the host is silent. An answer that takes longer is asked for again, on the same connection.
-const SHOWS_FAILURE: Duration = Duration::from_millis(200);
 
 /// A variation of an administrative call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -89,7 +85,7 @@ impl AdminError {
 ///
 /// librdkafka's code: no answer in time, no right to a broker's settings, or an error in the answer.
 pub(crate) fn settings(
-    client: &Client<impl KnowsFailedBrokers>,
+    client: &Client<impl ClientContext>,
     topic: Option<&str>,
     names: &[&str],
     broker: i32,
@@ -152,7 +148,7 @@ pub struct NewTopic<'a> {
 ///
 /// librdkafka's code: no answer in time, or why the topic was not created; `TopicAlreadyExists` if it exists.
 pub(crate) fn create_topic(
-    client: &Client<impl KnowsFailedBrokers>,
+    client: &Client<impl ClientContext>,
     NewTopic { name, partitions, replicas, settings }: &NewTopic<'_>,
     variation: Variation,
     timeout: Duration,
@@ -302,55 +298,21 @@ pub(crate) fn add_brokers(client: &Client<impl ClientContext>, brokers: &str) {
 }
 
 /// Makes an administrative call on the client's handle, and waits `timeout` for its answer. `broker` is asked; `None` leaves the choice to
-/// librdkafka. A broker to which no connection can be made is not asked any more once that is known ([`crate::failed_brokers`]): a question is put
-/// for a short time first, which shows it.
+/// librdkafka.
 ///
-/// `call` gets the handle, the options and the queue for the answer, which are alive until it returns. It makes exactly one call of the
-/// `operation`.
+/// `call` gets the handle, the options and the queue for the answer, which are alive until this function returns. It makes exactly one call
+/// of the `operation`.
 ///
 /// # Errors
 ///
 /// librdkafka's code, if there is no answer in time or the answer as a whole is an error.
 fn ask(
-    client: &Client<impl KnowsFailedBrokers>,
-    operation: RDKafkaAdminOp,
-    broker: Option<i32>,
-    variation: Variation,
-    timeout: Duration,
-    call: impl Fn(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
-) -> Result<Owned<RDKafkaEvent>, RDKafkaErrorCode> {
-    use RDKafkaAdminOp::{RD_KAFKA_ADMIN_OP_CREATETOPICS, RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS};
-    let ask = |limit| ask_once(client, operation, broker, variation, limit, &call);
-    // To a group's coordinator librdkafka connects in another way.
-    if operation == RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS {
-        return ask(timeout);
-    }
-    let may_be_asked = || {
-        // SAFETY: the handle is alive as long as the client is; with a time limit of 0 the function does not wait.
-        let broker = broker.unwrap_or_else(|| unsafe { c::rd_kafka_controllerid(client.native_ptr(), 0) });
-        let refuses = client.context().failed_brokers().is_some_and(|failed| failed.refuses(broker, timeout));
-        if refuses { Err(RDKafkaErrorCode::BrokerTransportFailure) } else { Ok(()) }
-    };
-    may_be_asked()?;
-    // What is no question must not be said twice.
-    let first = if operation == RD_KAFKA_ADMIN_OP_CREATETOPICS { timeout } else { timeout.min(SHOWS_FAILURE) };
-    match ask(first) {
-        Err(RDKafkaErrorCode::OperationTimedOut) if first < timeout => {
-            may_be_asked()?;
-            ask(timeout - first)
-        }
-        answered => answered,
-    }
-}
-
-/// Makes the call once.
-fn ask_once(
     client: &Client<impl ClientContext>,
     operation: RDKafkaAdminOp,
     broker: Option<i32>,
     variation: Variation,
     timeout: Duration,
-    call: impl Fn(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
+    call: impl FnOnce(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
 ) -> Result<Owned<RDKafkaEvent>, RDKafkaErrorCode> {
     let handle = client.native_ptr();
     // A request to a group's coordinator must not time out, because librdkafka aborts the process if it finds the coordinator afterwards (its
@@ -475,7 +437,7 @@ pub(crate) struct TopicDescription {
 ///
 /// librdkafka's code: no answer in time, or an error in the answer.
 pub fn topic_identity(
-    client: &Client<impl KnowsFailedBrokers>,
+    client: &Client<impl ClientContext>,
     topic: &str,
     broker: Option<i32>,
     timeout: Duration,
@@ -489,7 +451,7 @@ pub fn topic_identity(
 ///
 /// As for [`topic_identity`].
 pub(crate) fn describe_topic(
-    client: &Client<impl KnowsFailedBrokers>,
+    client: &Client<impl ClientContext>,
     topic: &str,
     broker: Option<i32>,
     timeout: Duration,
@@ -505,7 +467,7 @@ pub(crate) fn describe_topic(
 ///
 /// As for [`topic_identity`].
 pub(crate) fn describe_topics(
-    client: &Client<impl KnowsFailedBrokers>,
+    client: &Client<impl ClientContext>,
     topics: &[&str],
     broker: Option<i32>,
     timeout: Duration,
@@ -564,7 +526,7 @@ fn described(description: Option<&c::rd_kafka_TopicDescription_t>) -> Result<Top
 ///
 /// librdkafka's code: no answer in time, no right to it, or an error in the answer.
 pub(crate) fn describe_group(
-    client: &Client<impl KnowsFailedBrokers>,
+    client: &Client<impl ClientContext>,
     group: &str,
     timeout: Duration,
 ) -> Result<GroupDescription, RDKafkaErrorCode> {

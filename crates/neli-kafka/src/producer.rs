@@ -20,7 +20,6 @@ use crate::context::{KafkaContext, client_error};
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, of_refused_append, plain};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::failed_brokers::{FailedBrokers, KnowsFailedBrokers};
 use crate::librdkafka::{MainQueue, may_be_in_log, topic_identity};
 use crate::questions::{ANSWER, AnswerLimit, LONGEST, LOOK_AGAIN, RETRY};
 use crate::text::ClientError;
@@ -345,12 +344,6 @@ impl ClientContext for Deliveries {
     fn error(&self, error: KafkaError, reason: &str) {
         // The reader is connected to the same brokers, and reports the error.
         self.context.error(error, reason);
-    }
-}
-
-impl KnowsFailedBrokers for Deliveries {
-    fn failed_brokers(&self) -> Option<&FailedBrokers> {
-        self.context.failed_brokers()
     }
 }
 

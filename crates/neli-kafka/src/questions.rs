@@ -13,7 +13,6 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionLi
 
 use crate::clock;
 use crate::error_class::{ErrorClass, code_of};
-use crate::failed_brokers::KnowsFailedBrokers;
 use crate::librdkafka::topic_identity;
 
 // ---- the time limit ------------------------------------------------------------------------------------------------
@@ -161,7 +160,7 @@ pub(super) fn ask_all<P: Sync, T: Send>(
 pub(super) type Answer = Result<(i64, i64), RDKafkaErrorCode>;
 
 /// A question for the bounds of logs, and the limit for each answer.
-pub(super) struct Question<'a, C: ConsumerContext + KnowsFailedBrokers> {
+pub(super) struct Question<'a, C: ConsumerContext> {
     pub(super) consumer: &'a BaseConsumer<C>,
     pub(super) topic: &'a str,
     pub(super) limit: Duration,
@@ -171,7 +170,7 @@ pub(super) struct Question<'a, C: ConsumerContext + KnowsFailedBrokers> {
     pub(super) reaches_first: bool,
 }
 
-impl<C: ConsumerContext + KnowsFailedBrokers> Question<'_, C> {
+impl<C: ConsumerContext> Question<'_, C> {
     /// Asks for these partitions, and gives the answers with the time of their question to `handle` as soon as they arrive.
     pub(super) fn ask(&self, partitions: &BTreeSet<i32>, mut handle: impl FnMut(Time, BTreeMap<i32, Answer>)) {
         if self.reaches_first {

@@ -13,7 +13,6 @@ use crate::access::Access;
 use crate::clock;
 use crate::election::Elections;
 use crate::error_class::{ErrorClass, code_of};
-use crate::failed_brokers::KnowsFailedBrokers;
 use crate::librdkafka::{AdminError, NewTopic, Variation, create_topic, settings};
 use crate::questions::AnswerLimit;
 use crate::text::Words;
@@ -185,7 +184,7 @@ const DEFAULT_REPLICAS: &str = "default.replication.factor";
 ///
 /// The refusal, with the topic as it was refused last.
 pub(super) fn create_as_accepted<'a>(
-    client: &Client<impl KnowsFailedBrokers>,
+    client: &Client<impl ClientContext>,
     topic: NewTopic<'a>,
     broker: Option<i32>,
     timeout: Duration,
@@ -236,7 +235,7 @@ fn without_defaults(mut topic: NewTopic<'_>) -> NewTopic<'_> {
 ///
 /// No answer, or a refusal.
 pub(super) fn create(
-    client: &Client<impl KnowsFailedBrokers>,
+    client: &Client<impl ClientContext>,
     access: &Access,
     topic: NewTopic<'_>,
     brokers: &[i32],
@@ -264,7 +263,7 @@ pub(super) fn create(
 ///
 /// No answer, or a refusal.
 pub(super) fn facts(
-    client: &Client<impl KnowsFailedBrokers>,
+    client: &Client<impl ClientContext>,
     elections: &Elections,
     answer_limit: &mut AnswerLimit,
 ) -> Result<TopicFacts, TopicError> {
@@ -299,11 +298,7 @@ pub(super) fn facts(
 
 /// The time without a heartbeat after which the controller takes a broker for dead (`broker.session.timeout.ms`), according to this
 /// broker's settings; `None` if it does not answer within `timeout`, or does not show the value to this user.
-pub(super) fn broker_session(
-    client: &Client<impl KnowsFailedBrokers>,
-    broker: i32,
-    timeout: Duration,
-) -> Option<Duration> {
+pub(super) fn broker_session(client: &Client<impl ClientContext>, broker: i32, timeout: Duration) -> Option<Duration> {
     const SESSION: &str = "broker.session.timeout.ms";
     let settings = settings(client, None, &[SESSION], broker, timeout).ok()?;
     let (_, value) = settings.into_iter().find(|(name, _)| name == SESSION)?;

@@ -1,19 +1,11 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
-
 use neli_proto::topic::TopicIdentity;
 use rdkafka::ClientConfig;
-use rdkafka::config::FromClientConfigAndContext as _;
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, Producer as _};
 
 use super::*;
-use crate::access::Access;
-use crate::context::KafkaContext;
-use crate::election::Properties;
-use crate::{clock, embedded};
+use crate::clock;
+use crate::embedded;
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -52,45 +44,6 @@ fn an_unanswered_question_ends_in_time() {
     let answer = topic_identity(client.client(), "here", Some(1), Duration::from_millis(100));
     assert!(answer.is_err(), "{answer:?}");
     assert!(clock::now().since(begun) < LONG);
-}
-
-/// While a question waits for its broker's connection, librdkafka connects again at once after each failure, thousands of times a second.
-#[test]
-fn a_broker_that_refuses_connections_is_not_asked_until_it_takes_them() {
-    let cluster = MockCluster::new(2).unwrap();
-    cluster.create_topic("here", 1, 1).unwrap();
-    let connects = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&connects);
-    let count = move |line: &str| {
-        counted.fetch_add(line.contains("Received CONNECT op").into(), Ordering::Relaxed);
-    };
-    let properties = Properties(vec![("debug".to_owned(), "broker".to_owned())]);
-    let access = Access::at(&cluster.bootstrap_servers(), &properties);
-    let access = Access { log_callback: Some(Arc::new(count)), ..access };
-    let consumer: BaseConsumer<_> =
-        BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(&access)).unwrap();
-    let ask = |broker| topic_identity(consumer.client(), "here", Some(broker), LONG);
-    let is_over = AtomicBool::new(false);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                let _ = consumer.poll(Duration::from_millis(50));
-            }
-        });
-        // The client knows both. Without this, later answers of the mock would not name the one that is down.
-        assert!(ask(1).is_ok() && ask(1).is_ok());
-        cluster.broker_down(2).unwrap();
-        assert!(ask(2).is_err());
-        let first = connects.load(Ordering::Relaxed);
-        for _ in 0..5 {
-            assert!(ask(2).is_err());
-        }
-        let more = connects.load(Ordering::Relaxed) - first;
-        cluster.broker_up(2).unwrap();
-        let answered = ask(2);
-        is_over.store(true, Ordering::Relaxed);
-        assert!(more < 100 && answered.is_ok(), "{more}, {answered:?}");
-    });
 }
 
 #[test]
