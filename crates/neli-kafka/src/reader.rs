@@ -331,7 +331,8 @@ impl Asker {
         let message = format!("no answer within {limit} ms ({why}): asking again, for {next} ms");
         self.reading.send(SessionEvent::Debug(message));
         if are_all && !is_perhaps_slow && !self.reading.has_read_since(asked) {
-            let leader = if consumer.context().trouble().is_none() { self.silent_leader() } else { None };
+            let is_silent = class == ErrorClass::Connection && consumer.context().trouble().is_none();
+            let leader = if is_silent { self.silent_leader() } else { None };
             self.reading.down(leader.unwrap_or(why));
         }
     }

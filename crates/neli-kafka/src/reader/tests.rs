@@ -257,8 +257,6 @@ fn a_leader_that_does_not_answer_does_not_delay_the_roles_of_another() {
     next(|event| matches!(event, KafkaEvent::Reading { partition: 0, event: Event::Answered { .. }, .. }));
 }
 
-/// After a batch that can't be decoded nothing of the partitions that were read until then is read for half a second. A partition that is
-/// first read in that time loses no record, also if one of its own batches can't be decoded.
 /// A question may have been on its way to a broker that has died, while another one leads the partition since.
 #[test]
 fn a_question_without_an_answer_is_no_outage_if_records_have_come_since_it_was_asked() {
@@ -293,6 +291,8 @@ fn the_leader_is_named_if_it_alone_does_not_answer() {
     assert_eq!(why, format!("{leader}: no answer from the partition's leader"));
 }
 
+/// After a batch that can't be decoded nothing of the partitions that were read until then is read for half a second. A partition that is
+/// first read in that time loses no record, also if one of its own batches can't be decoded.
 #[test]
 fn a_partition_that_begins_while_another_waits_for_its_batch_loses_no_record() {
     let undecodable = RDKafkaRespErr::RD_KAFKA_RESP_ERR_INVALID_MSG;
