@@ -195,9 +195,8 @@ impl<C: ConsumerContext> Question<'_, C> {
         let asked = clock::now();
         match self.leaders() {
             Ok(leaders) => {
-                let longest = (clock::now().since(asked) * ALLOWANCE_OF_LEADER).max(LEADER);
-                let question = Self { limit: self.limit.min(longest), ..*self };
-                question.ask_leaders(&leaders, partitions, handle);
+                let limit = limit_of_leader(self.limit, clock::now().since(asked));
+                Self { limit, ..*self }.ask_leaders(&leaders, partitions, handle);
             }
             Err(code) => handle(asked, all(partitions, code)),
         }
@@ -314,6 +313,11 @@ pub(super) fn offsets<'a>(
     Ok(answered.elements().iter().map(of).collect())
 }
 
+/// How long a leader is waited for within this limit, if another broker took so long to name it.
+fn limit_of_leader(limit: Duration, took: Duration) -> Duration {
+    limit.min((took * ALLOWANCE_OF_LEADER).max(LEADER))
+}
+
 fn all(partitions: &BTreeSet<i32>, code: RDKafkaErrorCode) -> BTreeMap<i32, Answer> {
     partitions.iter().map(|partition| (*partition, Err(code))).collect()
 }
@@ -399,15 +403,11 @@ mod tests {
     /// Kafka gives its partitions to another broker after 9 s.
     #[test]
     fn a_silent_leader_is_not_waited_for_as_long_as_a_slow_link() {
-        let (cluster, consumer) = setup();
-        let question = Question { consumer: &consumer, topic: "topic", limit: LONG * 60, reaches_first: true };
-        assert!(question.leaders().is_ok(), "it knows both brokers");
-        cluster.broker_round_trip_time(2, LONG * 60).unwrap();
-        let mut answers = BTreeMap::new();
-        let asked = clock::now();
-        question.ask(&BTreeSet::from([0, 1]), |_, mut answered| answers.append(&mut answered));
-        let took = clock::now().since(asked);
-        assert!(answers[&0] == Ok((0, 0)) && answers[&1].is_err() && took < LONG * 6, "{answers:?} {took:?}");
+        let (short, limit, cut) = (Duration::from_secs(1), Duration::from_secs(16), Duration::from_millis(1));
+        assert_eq!(limit_of_leader(limit, cut), LEADER);
+        assert_eq!(limit_of_leader(short, cut), short);
+        assert_eq!(limit_of_leader(limit, Duration::from_millis(900)), Duration::from_millis(14_400));
+        assert_eq!(limit_of_leader(limit, short), limit);
     }
 
     #[test]
