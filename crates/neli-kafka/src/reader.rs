@@ -17,10 +17,9 @@ use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::metadata::{MetadataPartition, MetadataTopic};
 use tokio::sync::mpsc::Sender;
 
-use crate::bootstrap_servers::{address, admit, ask_servers};
+use crate::bootstrap_servers::{admit, ask_servers};
 use crate::context::{explain, is_lack_of_thread};
 use crate::error_class::ErrorClass;
 use crate::event::{KafkaEvent, SessionEvent};
@@ -331,23 +330,8 @@ impl Asker {
         let message = format!("no answer within {limit} ms ({why}): asking again, for {next} ms");
         self.reading.send(SessionEvent::Debug(message));
         if are_all && !is_perhaps_slow && !self.reading.has_read_since(asked) {
-            let is_silent = class == ErrorClass::Connection && consumer.context().trouble().is_none();
-            let leader = if is_silent { self.silent_leader() } else { None };
-            self.reading.down(leader.unwrap_or(why));
+            self.reading.down(why);
         }
-    }
-
-    /// That the leader does not answer, if brokers name one at once: the others need not be looked at.
-    fn silent_leader(&self) -> Option<String> {
-        let Source { elections, .. } = &self.reading.source;
-        let partitions = self.reading.to_be_read()?;
-        let metadata = self.reading.consumer.consumer().fetch_metadata(Some(&elections.topic), RETRY).ok()?;
-        let of_topic = metadata.topics().iter().flat_map(MetadataTopic::partitions);
-        let leaders: BTreeSet<i32> =
-            of_topic.filter(|found| partitions.contains(&found.id())).map(MetadataPartition::leader).collect();
-        let brokers = metadata.brokers().iter().filter(|broker| leaders.contains(&broker.id())).map(address);
-        let brokers = brokers.collect::<Vec<_>>().join(",");
-        (!brokers.is_empty()).then(|| format!("{brokers}: no answer from the partition's leader"))
     }
 }
 

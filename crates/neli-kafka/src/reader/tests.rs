@@ -277,20 +277,6 @@ fn a_question_without_an_answer_is_no_outage_if_records_have_come_since_it_was_a
     assert_eq!([is_outage_after(true), is_outage_after(false)], [false, true]);
 }
 
-/// The others answer, so their names would lead nowhere.
-#[test]
-fn the_leader_is_named_if_it_alone_does_not_answer() {
-    let cluster = MockCluster::new(2).unwrap();
-    cluster.create_topic("t", 1, 1).unwrap();
-    cluster.partition_leader("t", 0, Some(2)).unwrap();
-    cluster.broker_round_trip_time(2, LONG * 6).unwrap();
-    let servers = cluster.bootstrap_servers();
-    let (_, leader) = servers.split_once(',').unwrap();
-    let (_reader, mut events) = start_with(Access::at(&servers, &Properties::default()), 1, None);
-    let why = await_event(&mut events, down);
-    assert_eq!(why, format!("{leader}: no answer from the partition's leader"));
-}
-
 /// After a batch that can't be decoded nothing of the partitions that were read until then is read for half a second. A partition that is
 /// first read in that time loses no record, also if one of its own batches can't be decoded.
 #[test]
