@@ -119,15 +119,17 @@ impl Mapping {
     /// A warning about the candidate `name`, if each has a role that the other lacks: a role may have been renamed, and run under both names. `None` also
     /// if the two do not stand side by side.
     pub(crate) fn warning_if_each_lacks_a_role(&self, other: &Self, name: &str) -> Option<Differs> {
-        let lacks = |one: &Self, other: &Self| !other.roles_without(one, &RoleSet::new()).is_empty();
-        let differs = lacks(self, other) && lacks(other, self) && self.refusal(other, name).is_none();
-        differs.then(|| self.differs(other, name, Difference::Roles))
+        let each_lacks = !self.has_all_roles_of(other) && !other.has_all_roles_of(self);
+        (each_lacks && self.refusal(other, name).is_none()).then(|| self.differs(other, name, Difference::Roles))
     }
 
     /// Whether each has all roles of the other, in whatever order.
     pub fn has_roles_of(&self, other: &Self) -> bool {
-        let has_all = |one: &Self, other: &Self| other.roles_without(one, &RoleSet::new()).is_empty();
-        has_all(self, other) && has_all(other, self)
+        self.has_all_roles_of(other) && other.has_all_roles_of(self)
+    }
+
+    fn has_all_roles_of(&self, other: &Self) -> bool {
+        other.roles_without(self, &RoleSet::new()).is_empty()
     }
 
     /// The mapping, where `roles` is what a user gives the roles by.
