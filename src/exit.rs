@@ -37,15 +37,15 @@ impl ExitStatus {
         match self {
             Self::Ending(Ending::Ended) => 0,
             Self::Answer(status) | Self::Ending(Ending::Skipped(status)) => status,
-            Self::Ending(Ending::Job(status) | Ending::Undone { job: Some(status), .. }) => status.code(),
-            Self::Ending(Ending::WaitedEnough | Ending::Undone { signal: None, job: None }) => 75,
+            Self::Ending(Ending::Job(status) | Ending::NotDone { job: Some(status), .. }) => status.code(),
+            Self::Ending(Ending::WaitedEnough | Ending::NotDone { signal: None, job: None }) => 75,
             Self::Ending(Ending::Lost(Lost::Stopped)) => 80,
             Self::Ending(Ending::Lost(Lost::Killed)) => 81,
             Self::Ending(Ending::Lost(Lost::Fenced)) => 82,
             Self::Ending(Ending::RestartLimit) => 84,
             Self::Ending(Ending::Stuck) => 85,
             Self::Ending(Ending::Refused) => 125,
-            Self::Ending(Ending::StoppedBy(signal) | Ending::Undone { signal: Some(signal), job: None }) => {
+            Self::Ending(Ending::StoppedBy(signal) | Ending::NotDone { signal: Some(signal), job: None }) => {
                 128_u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX))
             }
         }

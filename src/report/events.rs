@@ -119,12 +119,15 @@ pub(crate) const UNUSED_PARTITIONS: &str = "the topic has more partitions than t
 /// The last line. `leadership`: who leads, as a sentence.
 pub(crate) fn exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) -> Event {
     let (code, why) = (status.code(), why_exiting(status, config, leadership));
-    let is_jobs_own = matches!(status, ExitStatus::Ending(Ending::Job(_) | Ending::Undone { job: Some(_), .. }));
+    let is_jobs_own = matches!(status, ExitStatus::Ending(Ending::Job(_) | Ending::NotDone { job: Some(_), .. }));
     let from = if is_jobs_own { "job" } else { "neli-run" };
-    // With `-q` a reason is shown too: without it a status that is not 0 is the job's, which says itself what it failed of.
+    // A reason for another status than 0 is also shown with `-q`. The job's own status has none: the job says itself why it failed.
     let level = if code == 0 || why.is_none() { Level::Info } else { Level::Warning };
-    let no_reason = if is_jobs_own { ": the job's status" } else { "" };
-    let shown = why.as_ref().map_or_else(|| no_reason.to_owned(), |why| format!(": {why}"));
+    let shown = match &why {
+        Some(why) => format!(": {why}"),
+        None if is_jobs_own => ": the job's status".to_owned(),
+        None => String::new(),
+    };
     Event::new(level, "exiting", format!("exiting {code}{shown}"))
         .with(json!({ "status": code, "from": from }))
         .with_some("why", why)
@@ -162,7 +165,7 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
         }
         // A job may have run: with several roles the highest status counts, and a typed key ends the process as its job.
         Ending::StoppedBy(signal) => format!("stopped by {}", signal_name(signal)),
-        Ending::Undone { signal, .. } => {
+        Ending::NotDone { signal, .. } => {
             let what = signal
                 .map_or("the election was ended".to_owned(), |signal| format!("stopped by {}", signal_name(signal)));
             format!("{what} before the key was known to be done (--once, --window)")

@@ -154,29 +154,20 @@ fn a_runner_that_is_gone_has_not_done_it() {
 #[test]
 fn a_stopped_run_that_ends_with_0_is_not_done() {
     let election = election(Elector::Log);
-    let runs_file = noted_runs::file(&election);
-    let trapped = format!("trap 'exit 0' TERM; echo trapped >> {}; sleep 1000 & wait", runs_file.display());
-    let mut first = once(&election, &trapped).start();
-    await_run(&election, 2);
-    first.signal(Signal::SIGTERM);
+    let mut first = stopped(&election, 0);
     assert_eq!(first.status(), 143);
-    let exiting = first.await_event("exiting");
-    assert_eq!(exiting.text("why"), "stopped by SIGTERM before the key was known to be done (--once, --window)");
+    assert_not_done(&mut first, "neli-run", "stopped by SIGTERM");
     assert_eq!(once(&election, "true").start().status(), 0);
     assert_eq!(runs(&election), 3);
 }
 
 /// 0 would say that the key is done. A status that is the job's needs the line too, or `-q` would show nothing.
 #[test]
-fn who_is_told_to_go_before_the_key_is_done_says_so() {
+fn a_candidate_that_is_stopped_or_ended_before_the_key_is_done_says_so() {
     let election = election(Elector::Log);
-    let runs_file = noted_runs::file(&election);
-    let trapped = format!("trap 'exit 3' TERM; echo trapped >> {}; sleep 1000 & wait", runs_file.display());
-    let mut first = once(&election, &trapped).start();
-    await_run(&election, 2);
-    first.signal(Signal::SIGTERM);
+    let mut first = stopped(&election, 3);
     assert_eq!(first.status(), 3);
-    assert_undone(&mut first, "job", "stopped by SIGTERM");
+    assert_not_done(&mut first, "job", "stopped by SIGTERM");
     let mut leader = once(&election, "sleep 1000").start();
     leader.await_lead();
     let mut standby = once(&election, "true").start();
@@ -185,12 +176,22 @@ fn who_is_told_to_go_before_the_key_is_done_says_so() {
     assert_eq!(answer.status, 0, "{answer:?}");
     for ended in [&mut leader, &mut standby] {
         assert_eq!(ended.status(), 75);
-        assert_undone(ended, "neli-run", "the election was ended");
+        assert_not_done(ended, "neli-run", "the election was ended");
     }
     assert_eq!(once(&election, "true").start().status(), 0, "nothing was recorded as done");
 }
 
-fn assert_undone(candidate: &mut Running, from: &str, what: &str) {
+/// A candidate that was told to stop while its job ran, which ends with this status then.
+fn stopped(election: &TestElection, status: u8) -> Running {
+    let runs_file = noted_runs::file(election);
+    let trapped = format!("trap 'exit {status}' TERM; echo trapped >> {}; sleep 1000 & wait", runs_file.display());
+    let candidate = once(election, &trapped).start();
+    await_run(election, 2);
+    candidate.signal(Signal::SIGTERM);
+    candidate
+}
+
+fn assert_not_done(candidate: &mut Running, from: &str, what: &str) {
     let exiting = candidate.await_event("exiting");
     assert_eq!((exiting.text("level"), exiting.text("from")), ("warning", from));
     assert_eq!(exiting.text("why"), format!("{what} before the key was known to be done (--once, --window)"));

@@ -99,6 +99,13 @@ pub enum Ending {
     Job(JobStatus),
     /// The lead was lost.
     Lost(Lost),
+    /// `--once`, `--window`: the candidate was stopped, or the election ended, before the key was known to be done.
+    NotDone {
+        /// The signal that has stopped this process; without it the election was ended.
+        signal: Option<i32>,
+        /// The status of its run, unless that is 0.
+        job: Option<JobStatus>,
+    },
     /// The job failed too often.
     RestartLimit,
     /// Kafka refuses for good, or the topic may not carry an election.
@@ -109,13 +116,6 @@ pub enum Ending {
     Stuck,
     /// Stopped by this signal while no job was alive.
     StoppedBy(i32),
-    /// `--once`, `--window`: told to go before the key was known to be done.
-    Undone {
-        /// The signal that has stopped this process; without it the election was ended.
-        signal: Option<i32>,
-        /// The status of its run, unless that is 0.
-        job: Option<JobStatus>,
-    },
     /// The candidate did not lead within `--wait`.
     WaitedEnough,
 }

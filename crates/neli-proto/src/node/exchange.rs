@@ -274,9 +274,9 @@ impl Node {
         let signal = self.supervisor.signal_of_stop();
         match (ending, once.skipped()) {
             (Ending::Ended | Ending::Job(_) | Ending::Lost(_), Some(status)) => Ending::Skipped(status),
-            (Ending::Ended | Ending::StoppedBy(_), None) if once.lacks_run() => Ending::Undone { signal, job: None },
+            (Ending::Ended | Ending::StoppedBy(_), None) if once.lacks_run() => Ending::NotDone { signal, job: None },
             (Ending::Job(status), None) if signal.is_some() && once.lacks_run() => {
-                Ending::Undone { signal, job: Some(status).filter(|status| *status != JobStatus::Exited(0)) }
+                Ending::NotDone { signal, job: Some(status).filter(|status| *status != JobStatus::Exited(0)) }
             }
             // One that is ended during its release has not looked at the key again.
             (Ending::Ended, None) => once.known_status().map_or(ending, Ending::Skipped),

@@ -348,17 +348,17 @@ impl Fixture {
 fn code(ending: Ending) -> u8 {
     match ending {
         Ending::Ended => 0,
-        Ending::Job(status) | Ending::Undone { job: Some(status), .. } => status.code(),
+        Ending::Job(status) | Ending::NotDone { job: Some(status), .. } => status.code(),
         Ending::Lost(Lost::Fenced) => 82,
         Ending::Lost(Lost::Killed) => 81,
         Ending::Lost(Lost::Stopped) => 80,
         Ending::Refused => 125,
         Ending::RestartLimit => 84,
         Ending::Skipped(status) => status,
-        Ending::StoppedBy(signal) | Ending::Undone { signal: Some(signal), job: None } => {
+        Ending::StoppedBy(signal) | Ending::NotDone { signal: Some(signal), job: None } => {
             u8::try_from(128 + signal).unwrap_or(u8::MAX)
         }
         Ending::Stuck => 85,
-        Ending::WaitedEnough | Ending::Undone { signal: None, job: None } => 75,
+        Ending::WaitedEnough | Ending::NotDone { signal: None, job: None } => 75,
     }
 }

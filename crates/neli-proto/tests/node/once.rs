@@ -209,7 +209,7 @@ fn a_stop_before_the_start_means_that_nothing_runs() {
     read(&mut host, id, Facts::default());
     assert!(!asked(&mut host).spawns);
     host.reads_what_it_sent();
-    assert_eq!(exits(&host.actions()), [Ending::Undone { signal: Some(TERM), job: None }]);
+    assert_eq!(exits(&host.actions()), [Ending::NotDone { signal: Some(TERM), job: None }]);
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn a_stop_whose_lease_ends_before_the_outcome_is_confirmed_is_not_the_job_s_succ
         host.pass_until_due();
         all.extend(host.actions());
     }
-    assert_eq!(exits(&all), [Ending::Undone { signal: Some(TERM), job: None }]);
+    assert_eq!(exits(&all), [Ending::NotDone { signal: Some(TERM), job: None }]);
     assert!(all.contains(&Action::Note(Note::OutcomeLost)), "{all:?}");
 }
 
@@ -304,7 +304,7 @@ fn a_run_that_was_stopped_has_neither_done_nor_failed() {
     host.reads_what_it_sent();
     assert_eq!(
         exits(&host.actions()),
-        [Ending::Undone { signal: Some(TERM), job: None }],
+        [Ending::NotDone { signal: Some(TERM), job: None }],
         "0 says that the key is done"
     );
 }
