@@ -158,12 +158,10 @@ impl Prepared {
         let bits = random_bytes().context("no randomness")?;
         let member = MemberId::from_random(u128::from_le_bytes(bits));
         let (access, broker) = reach_kafka(&config.client)?;
-        if broker.is_some() {
+        config.warnings.extend(broker.as_ref().map(|_| {
             let at = &access.bootstrap;
-            config
-                .warnings
-                .push(format!("--embedded is for a trial on this one machine: its broker, at {at}, keeps nothing"));
-        }
+            format!("--embedded is for a trial on this one machine: its broker, at {at}, keeps nothing")
+        }));
         let other_children = procfs::children();
         let release_queue = release_queue().context("no file in memory for the guards' releases")?;
         let mut job_maker = JobMaker {

@@ -39,10 +39,10 @@ pub(super) const REPLACED_AFTER: Duration = Duration::from_secs(60);
 const GROWTH: u32 = 4;
 /// The limit after an answer is the time that the answer took, multiplied by this.
 const ALLOWANCE: u32 = 4;
-/// A leader is waited for as long as that many times another broker's answer took, which may have found an open connection, or as [`LEADER`] if that
-/// is longer. Then the leader is asked for again: another broker may lead by now.
-const ALLOWANCE_OF_LEADER: u32 = 16;
-const LEADER: Duration = Duration::from_secs(4);
+/// A leader is waited for as long as that many times another broker's answer took, which may have found an open connection, or for
+/// [`LEAST_FOR_LEADER`] if that is longer. Then the leader is asked for again: another broker may lead by now.
+const ALLOWANCE_FOR_LEADER: u32 = 16;
+const LEAST_FOR_LEADER: Duration = Duration::from_secs(4);
 
 /// The time limit of one caller's questions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -195,7 +195,7 @@ impl<C: ConsumerContext> Question<'_, C> {
         let asked = clock::now();
         match self.leaders() {
             Ok(leaders) => {
-                let limit = limit_of_leader(self.limit, clock::now().since(asked));
+                let limit = limit_for_leader(self.limit, clock::now().since(asked));
                 Self { limit, ..*self }.ask_leaders(&leaders, partitions, handle);
             }
             Err(code) => handle(asked, all(partitions, code)),
@@ -314,8 +314,8 @@ pub(super) fn offsets<'a>(
 }
 
 /// How long a leader is waited for within this limit, if another broker took so long to name it.
-fn limit_of_leader(limit: Duration, took: Duration) -> Duration {
-    limit.min((took * ALLOWANCE_OF_LEADER).max(LEADER))
+fn limit_for_leader(limit: Duration, took: Duration) -> Duration {
+    limit.min((took * ALLOWANCE_FOR_LEADER).max(LEAST_FOR_LEADER))
 }
 
 fn all(partitions: &BTreeSet<i32>, code: RDKafkaErrorCode) -> BTreeMap<i32, Answer> {
@@ -404,10 +404,10 @@ mod tests {
     #[test]
     fn a_silent_leader_is_not_waited_for_as_long_as_a_slow_link() {
         let (short, limit, cut) = (Duration::from_secs(1), Duration::from_secs(16), Duration::from_millis(1));
-        assert_eq!(limit_of_leader(limit, cut), LEADER);
-        assert_eq!(limit_of_leader(short, cut), short);
-        assert_eq!(limit_of_leader(limit, Duration::from_millis(900)), Duration::from_millis(14_400));
-        assert_eq!(limit_of_leader(limit, short), limit);
+        assert_eq!(limit_for_leader(limit, cut), LEAST_FOR_LEADER);
+        assert_eq!(limit_for_leader(short, cut), short);
+        assert_eq!(limit_for_leader(limit, Duration::from_millis(900)), Duration::from_millis(14_400));
+        assert_eq!(limit_for_leader(limit, short), limit);
     }
 
     #[test]

@@ -210,7 +210,7 @@ impl Introduction {
         }
     }
 
-    /// Answers a question with a hello, unless the first one was not read back yet.
+    /// Answers a question with a hello, unless the first one was not read back yet, or the process was refused.
     pub(crate) fn answer(&mut self, now: Time) {
         if self.hello.joined.is_some() && !self.is_refused() {
             self.say_hello(now);

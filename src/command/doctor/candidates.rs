@@ -36,8 +36,8 @@ const SAME: &str = "the same on every machine, unless they are being changed one
 pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findings: &mut Findings) {
     let (name, topic) = (&config.elections.group, &config.elections.topic);
     let read = reading::run(async {
-        let (mut following, limit) =
-            (Following::start(access, [topic.as_str()], |_| false)?, Limit::of_each_answer(timeout));
+        let mut following = Following::start(access, [topic.as_str()], |_| false)?;
+        let limit = Limit::of_each_answer(timeout);
         let mut topics = Topics::new(FIRST_SPAN, MOST_ROLES);
         if let Some(why) = following.read_to_ends(&mut topics, Some(name), limit).await?.into_iter().next() {
             bail!(why);
