@@ -86,8 +86,12 @@ impl KafkaContext {
         match self.no_token(words) {
             Some(no_token) => no_token.map(Some),
             None if error_class::is_worth_another_login(words) => Ok(None),
-            None => Err(error_class::of_refused_login(words, self.access.asks_for_tokens())),
+            None => Err(self.of_refused_login(words)),
         }
+    }
+
+    fn of_refused_login(&self, words: &str) -> String {
+        error_class::of_refused_login(words, self.access.asks_for_tokens(), self.access.has_answered())
     }
 
     /// The last failure of a connection since the last answer, beginning with host and port. While no broker has ever answered, it is rather that
@@ -95,7 +99,10 @@ impl KafkaContext {
     pub(super) fn trouble(&self) -> Option<String> {
         let last_errors = locked(&self.last_errors);
         let closed = last_errors.closed.clone().filter(|_| !self.access.has_answered());
-        closed.or_else(|| last_errors.trouble.clone())
+        let trouble = || last_errors.trouble.as_deref();
+        closed.or_else(|| {
+            trouble().map(|trouble| error_class::of_certificate(trouble).unwrap_or_else(|| trouble.to_owned()))
+        })
     }
 
     /// That failure if it explains an error with this code. It explains no answer: it may be that of a broker to which there was no question since.
@@ -165,7 +172,10 @@ impl ClientContext for KafkaContext {
             // The rest of the line is the duration, which differs each time.
             let trouble = reason.split(" (after ").next().unwrap_or(reason);
             let hint = hint(trouble, &self.access.bootstrap).unwrap_or_default();
-            last_errors.trouble = Some(format!("{trouble}{hint}"));
+            let is_refused =
+                ErrorClass::from(code) == ErrorClass::Login && !error_class::is_worth_another_login(trouble);
+            let trouble = if is_refused { self.of_refused_login(trouble) } else { format!("{trouble}{hint}") };
+            last_errors.trouble = Some(trouble);
             // A connection that was closed while sending causes an error besides the log line.
             last_errors.closed = error_class::of_closed_connection(reason);
         }
@@ -219,6 +229,29 @@ mod tests {
         assert!(closed.contains("closes each connection at once") && closed.contains("expects a login"), "{closed}");
         let refused = "a:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused";
         assert_eq!(trouble_after(&format!("{refused} (after 0ms in state CONNECT)")), refused);
+    }
+
+    /// As after a change of a password or an expiry of a certificate, and a restart of the broker.
+    #[test]
+    fn a_login_or_certificate_that_was_accepted_says_what_to_do() {
+        let context = KafkaContext::new(&Access::at("a:1", &Properties::default()));
+        context.access.answered.store(true, Ordering::Relaxed);
+        let trouble_after = |code: RDKafkaErrorCode, line: &str| {
+            context.error(KafkaError::Global(code), &format!("{line} (after 3ms in state AUTH_REQ)"));
+            context.trouble().unwrap()
+        };
+        let line =
+            "sasl_plaintext://a:1/1: SASL authentication error: Authentication failed: Invalid username or password";
+        let login = trouble_after(RDKafkaErrorCode::Authentication, line);
+        assert!(
+            login.starts_with(line) && login.contains("sasl.password") && login.contains("started again"),
+            "{login}"
+        );
+        let lost = "sasl_plaintext://a:1/1: SASL handshake failed: Local: Broker transport failure";
+        assert_eq!(trouble_after(RDKafkaErrorCode::Authentication, lost), lost);
+        let line = "ssl://a:1/1: SSL handshake failed: error:0A000416:SSL routines::sslv3 alert certificate unknown";
+        let certificate = trouble_after(RDKafkaErrorCode::SSL, line);
+        assert!(certificate.contains("our certificate") && certificate.contains("it has expired"), "{certificate}");
     }
 
     /// A broker that leads none of the partitions may have been restarted hours ago.

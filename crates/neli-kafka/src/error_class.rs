@@ -169,8 +169,9 @@ pub(super) fn of_certificate(trouble: &str) -> Option<String> {
 /// What is wrong with a file of TLS of our own, in one line; `None` for any other reason why there is no client. OpenSSL's words come last.
 pub(super) fn of_own_tls(reason: &str) -> Option<String> {
     // `ssl.key.location failed: ../crypto/x509/x509_cmp.c:403:X509_check_private_key error:05800074:x509 certificate routines::key values mismatch`
-    let (property, words) = match reason.strip_prefix("Failed to parse PKCS#12 file: ") {
-        Some(words) => ("ssl.keystore.location", words),
+    // `Failed to parse ssl.keystore.location PKCS#12 file: /etc/a.p12: error:11800071:PKCS12 routines::mac verify failure`
+    let (property, words) = match reason.split_once("ssl.keystore.location PKCS#12 file: ") {
+        Some((_, words)) => ("ssl.keystore.location", words),
         None => reason.split_once(" failed: ")?,
     };
     let words = words.find("error:").map_or(words, |at| &words[at..]).trim();
@@ -180,7 +181,7 @@ pub(super) fn of_own_tls(reason: &str) -> Option<String> {
         }
         "key" => "it is no private key in PEM format, or ssl.key.password is not its password",
         "ca" | "certificate" => "it has no certificate in PEM format",
-        "keystore" => "it is no PKCS#12 file, or ssl.keystore.password is not its password",
+        "keystore" => "it is no PKCS#12 file (JKS is another format), or ssl.keystore.password is not its password",
         _ => return None,
     };
     Some(format!("property {property}: {what} ({words})"))
@@ -275,10 +276,12 @@ fn host(url: &str) -> String {
     if host.is_empty() { String::new() } else { format!(" {host}") }
 }
 
-/// The line about a login that the broker refuses, with librdkafka's reason and advice.
-pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool) -> String {
+/// The line about a login that the broker refuses, with librdkafka's reason and advice. `was_accepted`: an earlier one of the same client's was not.
+pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool, was_accepted: bool) -> String {
     let advice = if asks_for_tokens {
         "that the broker accepts this provider's tokens, and sasl.oauthbearer.scope"
+    } else if was_accepted {
+        "sasl.username and sasl.password, which were read at the start: after a change it has to be started again"
     } else {
         "sasl.mechanisms, sasl.username and sasl.password"
     };
@@ -362,7 +365,8 @@ mod tests {
             (format!("ssl.key.location failed: {file}"), "ssl.key.password"),
             (format!("ssl.certificate.location failed: {file}"), "PEM format"),
             (format!("ssl.ca.pem failed: {file}"), "PEM format"),
-            (format!("Failed to parse PKCS#12 file: {file}"), "ssl.keystore.password"),
+            (format!("Failed to parse ssl.keystore.location PKCS#12 file: /a.p12: {file}"), "ssl.keystore.password"),
+            (format!("Error reading ssl.keystore.location PKCS#12 file: /a.jks: {file}"), "JKS"),
         ] {
             assert!(of_own_tls(&reason).is_some_and(|line| line.contains(said) && !line.contains("../")), "{reason}");
         }

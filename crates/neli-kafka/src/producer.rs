@@ -86,8 +86,10 @@ impl Producer {
         timeout: Duration,
         events: Sender<KafkaEvent>,
     ) -> Result<Self, ClientError> {
+        let stopped = Arc::new(AtomicBool::new(false));
         let context = Deliveries {
             context: KafkaContext::new(access),
+            stopped: Arc::clone(&stopped),
             events,
             elections: elections.clone(),
             refused: AtomicBool::new(false),
@@ -99,7 +101,6 @@ impl Producer {
         let inner = Arc::new(producer);
         let no_thread = |error| ClientError::of_system("no thread for the journal's producer", &error);
         let queue = MainQueue::of(inner.client()).map_err(no_thread)?;
-        let stopped = Arc::new(AtomicBool::new(false));
         let polling = Polling { stopped: Arc::clone(&stopped), waker: queue.waker() };
         let (polled, ended) = (Arc::clone(&inner), Arc::clone(&stopped));
         threads::start("neli-producer", move || {
@@ -281,6 +282,8 @@ enum Sent {
 /// The producer's context: it translates librdkafka's delivery reports to [`KafkaEvent`]s.
 struct Deliveries {
     context: KafkaContext,
+    /// The producer was dropped: it lives on in threads that ask by it.
+    stopped: Arc<AtomicBool>,
     events: Sender<KafkaEvent>,
     /// The elections of whose journals the records are.
     elections: Elections,
@@ -323,7 +326,13 @@ impl Deliveries {
 
     fn refused(&self, error: String) {
         self.refused.store(true, Ordering::Relaxed);
-        self.send(SessionEvent::AppendRefused { error });
+        self.tell_refused(error);
+    }
+
+    fn tell_refused(&self, error: String) {
+        if !self.stopped.load(Ordering::Relaxed) {
+            self.send(SessionEvent::AppendRefused { error });
+        }
     }
 }
 
@@ -374,7 +383,7 @@ impl ProducerContext for Deliveries {
             Some(RDKafkaErrorCode::MessageTimedOut) if self.refused.load(Ordering::Relaxed) => {}
             Some(RDKafkaErrorCode::MessageTimedOut) => {
                 let timeout = self.timeout.as_millis();
-                self.send(SessionEvent::AppendRefused { error: format!("no acknowledgement within {timeout} ms") });
+                self.tell_refused(format!("no acknowledgement within {timeout} ms"));
             }
             Some(code) => {
                 self.note_forbidden(Some(code), message.topic());

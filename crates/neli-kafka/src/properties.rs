@@ -104,7 +104,8 @@ fn validate(key: &str, value: &str, words: &Words) -> Result<(), String> {
     match config.create_native_config() {
         Ok(_) => Ok(()),
         Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => {
-            let whose = if name.rsplit('.').next() == Some("class") { "is for Java clients; " } else { "" };
+            let is_for_java = name.ends_with(".class") || name.ends_with("store.type");
+            let whose = if is_for_java { "is for Java clients; " } else { "" };
             Err(format!("{whose}librdkafka has no such property"))
         }
         Err(KafkaError::ClientConfig(_, why, ..)) => Err(refused_value(name, &why, words)),
@@ -125,6 +126,10 @@ fn refused_value(name: &str, why: &str, words: &Words) -> String {
     }
     if name == "security.protocol" {
         return "must be plaintext, ssl, sasl_plaintext or sasl_ssl".to_owned();
+    }
+    // Java clients write "none" as an empty value.
+    if name == "ssl.endpoint.identification.algorithm" {
+        return "must be https or none".to_owned();
     }
     if let Some((_, range)) = why.split_once("outside allowed range ") {
         return format!("must be {}", range.trim().replace("..", " to "));

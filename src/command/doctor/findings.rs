@@ -158,8 +158,8 @@ impl Fixes {
         let principal = match (user, protocol.as_str()) {
             (Some(user), _) => format!("User:{user}"),
             (None, "plaintext") => "User:ANONYMOUS".to_owned(),
-            // The name in a certificate, ticket or token.
-            (None, _) => "User:NAME".to_owned(),
+            (None, "ssl") => "User:<subject of the certificate>".to_owned(),
+            (None, _) => "User:<the name in the ticket or token>".to_owned(),
         };
         Self { bootstrap: bootstrap.to_owned(), principal, is_secured: protocol != "plaintext" }
     }
@@ -258,7 +258,10 @@ mod tests {
         let expected = r"kafka-acls.sh --bootstrap-server a:1 --command-config admin.properties --add --allow-principal 'User:it'\''s me' --operation Read --group 'a b'";
         assert_eq!(command, expected);
         let certificate = fixes(&[("security.protocol", "ssl")]).allow(&["Read"], ("--group", "g"));
-        assert!(certificate.ends_with(" User:NAME --operation Read --group g"), "{certificate}");
+        assert!(
+            certificate.ends_with(" 'User:<subject of the certificate>' --operation Read --group g"),
+            "{certificate}"
+        );
     }
 
     #[test]

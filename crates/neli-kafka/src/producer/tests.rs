@@ -86,6 +86,24 @@ fn a_refused_record_is_reported_with_kafkas_reason() {
     assert_eq!(outcome(&mut events), (vec![], true));
 }
 
+/// A producer that was replaced lives on in the threads that still ask something by it. What it gives up is no trouble of the new one.
+#[test]
+fn a_record_that_is_given_up_after_the_producer_was_replaced_is_not_told_as_refused() {
+    let cluster = cluster();
+    let (producer, mut events) = start(&cluster.bootstrap_servers(), Duration::from_millis(100));
+    cluster.broker_down(1).unwrap();
+    send(&producer, 1);
+    let client = Arc::clone(&producer.inner);
+    drop(producer);
+    let event = loop {
+        client.poll(Duration::from_millis(10));
+        if let Ok(event) = events.try_recv() {
+            break event;
+        }
+    };
+    assert!(matches!(event, KafkaEvent::NotDelivered { may_be_in_log: true, .. }), "{event:?}");
+}
+
 /// What Kafka has not refused may be in the log: a broker takes the record and the connection is lost, or its replicas do not follow.
 #[test]
 fn a_record_is_refused_only_if_no_attempt_may_have_put_it_into_the_log() {
