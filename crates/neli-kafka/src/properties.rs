@@ -104,7 +104,7 @@ fn validate(key: &str, value: &str, words: &Words) -> Result<(), String> {
     match config.create_native_config() {
         Ok(_) => Ok(()),
         Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => {
-            let is_for_java = name.ends_with(".class") || name.ends_with("store.type");
+            let is_for_java = name.rsplit('.').next() == Some("class") || name.ends_with("store.type");
             let whose = if is_for_java { "is for Java clients; " } else { "" };
             Err(format!("{whose}librdkafka has no such property"))
         }
