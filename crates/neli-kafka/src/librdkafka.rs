@@ -8,8 +8,8 @@
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::{self, NonNull};
-use std::slice;
 use std::time::Duration;
+use std::{slice, thread};
 
 use neli_proto::topic::TopicIdentity;
 use rdkafka::bindings as c;
@@ -20,6 +20,7 @@ use rdkafka::types::{
     RDKafka, RDKafkaAdminOp, RDKafkaAdminOptions, RDKafkaEvent, RDKafkaQueue, RDKafkaResourceType, RDKafkaRespErr,
 };
 
+use crate::clock;
 use crate::error_class::{ErrorClass, plain};
 
 pub(crate) use main_queue::MainQueue;
@@ -314,13 +315,88 @@ fn ask(
     timeout: Duration,
     call: impl FnOnce(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
 ) -> Result<Owned<RDKafkaEvent>, RDKafkaErrorCode> {
-    let handle = client.native_ptr();
+    let (handle, begun) = (client.native_ptr(), clock::now());
     // A request to a group's coordinator must not time out, because librdkafka aborts the process if it finds the coordinator afterwards (its
     // issue 4605). So that request gets an hour, librdkafka's longest limit, and the client must be dropped before.
     let asks_coordinator = operation == RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONSUMERGROUPS;
-    let limit = if asks_coordinator { Duration::from_secs(3600) } else { timeout };
-    let options = options(handle, operation, broker, variation, limit)?;
-    // SAFETY: the handle is alive as long as the client is.
+    if !asks_coordinator {
+        await_connection(handle, broker, timeout)?;
+    }
+    let left = timeout.saturating_sub(clock::now().since(begun));
+    let limit = if asks_coordinator { Duration::from_secs(3600) } else { left };
+    answer(handle, &options(handle, operation, broker, variation, limit)?, left, call)
+}
+
+/// Waits until there is a connection to the broker.
+///
+/// While an administrative call waits for that itself, librdkafka (2.12, and still 2.15) connects again at each change of a broker's state
+/// (`rd_kafka_broker_get_async`). A refused connection is such a change, so it connects thousands of times a second, on one to two processors,
+/// whatever `reconnect.backoff.ms` says. The call can't be taken back, so the wait is made of short ones, with pauses.
+///
+/// # Errors
+///
+/// librdkafka's code, if there is none within the `timeout`.
+fn await_connection(handle: *mut RDKafka, broker: Option<i32>, timeout: Duration) -> Result<(), RDKafkaErrorCode> {
+    /// Usually there is a connection by then.
+    const FIRST: Duration = Duration::from_millis(50);
+    /// A connection begins within it. A pause does not interrupt that.
+    const NEXT: Duration = Duration::from_millis(10);
+    const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+    let begun = clock::now();
+    let left = || timeout.saturating_sub(clock::now().since(begun));
+    await_brokers(handle, timeout);
+    let (known, mut limit) = (clock::now(), FIRST.min(left()));
+    loop {
+        let asked = clock::now();
+        if is_connected(handle, broker, limit)? {
+            return Ok(());
+        }
+        if left().is_zero() {
+            return Err(RDKafkaErrorCode::OperationTimedOut);
+        }
+        let late = clock::now().since(asked).saturating_sub(limit);
+        thread::park_timeout((clock::now().since(known) / 4).min(LONGEST_PAUSE).min(left()));
+        // If it came late, librdkafka gets too little processor time, and has perhaps not looked.
+        limit = NEXT.max(late * 2).min(left());
+    }
+}
+
+/// Waits until the brokers are known, at most for the `timeout`. Before, librdkafka keeps to `reconnect.backoff.ms`.
+fn await_brokers(handle: *mut RDKafka, timeout: Duration) {
+    /// The answer of a cluster without an id does not end librdkafka's wait, but the next wait ends at once.
+    const STEP: Duration = Duration::from_millis(50);
+    let begun = clock::now();
+    loop {
+        let asked = clock::now();
+        let limit = STEP.min(timeout.saturating_sub(asked.since(begun)));
+        // SAFETY: the handle is that of a client which the caller holds; the string belongs to us.
+        let id = unsafe { own_text(handle, c::rd_kafka_clusterid(handle, milliseconds(limit))) };
+        if id.is_some() || limit < STEP || clock::now().since(asked) < STEP / 2 {
+            return;
+        }
+    }
+}
+
+/// Whether there is a connection to the broker within `limit`. It is asked for the settings of nothing, which librdkafka refuses once it could send
+/// the question.
+fn is_connected(handle: *mut RDKafka, broker: Option<i32>, limit: Duration) -> Result<bool, RDKafkaErrorCode> {
+    let operation = RDKafkaAdminOp::RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS;
+    let options = options(handle, operation, broker, Variation::None, limit)?;
+    let refused = answer(handle, &options, limit, |handle, options, queue| {
+        // SAFETY: handle, options and queue are alive throughout the call; of an empty list no entry is read.
+        unsafe { c::rd_kafka_DescribeConfigs(handle, ptr::null_mut(), 0, options, queue) };
+    });
+    Ok(refused.err() != Some(RDKafkaErrorCode::OperationTimedOut))
+}
+
+/// Makes an administrative call with these options, and waits `timeout` for its answer.
+fn answer(
+    handle: *mut RDKafka,
+    options: &Owned<RDKafkaAdminOptions>,
+    timeout: Duration,
+    call: impl FnOnce(*mut RDKafka, *const RDKafkaAdminOptions, *mut RDKafkaQueue),
+) -> Result<Owned<RDKafkaEvent>, RDKafkaErrorCode> {
+    // SAFETY: the handle is that of a client which the caller holds.
     let queue = Owned::new(unsafe { c::rd_kafka_queue_new(handle) }, c::rd_kafka_queue_destroy)?;
     call(handle, options.as_ptr(), queue.as_ptr());
     // SAFETY: the queue is alive; the event that comes out of it belongs to us.

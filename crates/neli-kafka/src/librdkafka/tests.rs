@@ -1,11 +1,19 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
 use neli_proto::topic::TopicIdentity;
 use rdkafka::ClientConfig;
+use rdkafka::config::FromClientConfigAndContext as _;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::mocking::MockCluster;
 use rdkafka::producer::{BaseProducer, Producer as _};
 
 use super::*;
-use crate::clock;
-use crate::embedded;
+use crate::access::Access;
+use crate::context::KafkaContext;
+use crate::election::Properties;
+use crate::{clock, embedded};
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -44,6 +52,51 @@ fn an_unanswered_question_ends_in_time() {
     let answer = topic_identity(client.client(), "here", Some(1), Duration::from_millis(100));
     assert!(answer.is_err(), "{answer:?}");
     assert!(clock::now().since(begun) < LONG);
+}
+
+/// While a question waits for its broker's connection, librdkafka connects again at once after each failure, thousands of times a second.
+#[test]
+fn a_broker_that_refuses_connections_is_seldom_asked_for_one() {
+    const MOST_A_SECOND: f64 = 1000.0;
+    const PATIENCE: Duration = Duration::from_secs(3);
+    let cluster = MockCluster::new(2).unwrap();
+    let connects = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&connects);
+    let count = move |line: &str| {
+        counted.fetch_add(line.contains("Received CONNECT op").into(), Ordering::Relaxed);
+    };
+    let properties = Properties(vec![("debug".to_owned(), "broker".to_owned())]);
+    let access = Access::at(&cluster.bootstrap_servers(), &properties);
+    let access = Access { log_callback: Some(Arc::new(count)), ..access };
+    let consumer: BaseConsumer<_> =
+        BaseConsumer::from_config_and_context(&access.reader(), KafkaContext::new(&access)).unwrap();
+    let ask = |broker, timeout| topic_identity(consumer.client(), "none", Some(broker), timeout);
+    let is_over = AtomicBool::new(false);
+    let (attempts, answered) = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = consumer.poll(Duration::from_millis(10));
+            }
+        });
+        // The client knows both. Without this, later answers of the mock would not name the one that is down.
+        let known = [ask(1, LONG), ask(1, LONG)];
+        cluster.broker_down(2).unwrap();
+        let (before, begun) = (connects.load(Ordering::Relaxed), clock::now());
+        let unanswered = ask(2, PATIENCE);
+        let (after, took) = (connects.load(Ordering::Relaxed), clock::now().since(begun));
+        let asked = scope.spawn(|| ask(2, LONG));
+        // It waits for its broker, and attempts are counted.
+        while connects.load(Ordering::Relaxed) == after && !asked.is_finished() {
+            thread::yield_now();
+        }
+        cluster.broker_up(2).unwrap();
+        let answers = (known, unanswered, asked.join().unwrap());
+        is_over.store(true, Ordering::Relaxed);
+        (f64::from(u32::try_from(after - before).unwrap()) / took.as_secs_f64(), answers)
+    });
+    let missing = Ok(TopicIdentity::Missing);
+    assert_eq!(answered, ([missing; 2], Err(RDKafkaErrorCode::OperationTimedOut), missing));
+    assert!(attempts < MOST_A_SECOND, "{attempts} a second");
 }
 
 #[test]
