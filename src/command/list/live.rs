@@ -1,6 +1,6 @@
 //! `list --watch`: the elections live. On a terminal a table that fits it, with trouble first; elsewhere a line for each change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::mem;
 
@@ -39,7 +39,6 @@ async fn watch(list: &List) -> Result<ExitStatus> {
             for event in events {
                 watch.handle(read_at(), event)?;
             }
-            watch.note_topics(read_at());
         }
         following.perform(&mut watch.topics);
         watch.print()?;
@@ -53,17 +52,18 @@ struct Watch<'a> {
     answer_due: Option<Time>,
     /// Whether a table is drawn on a terminal; otherwise lines are printed.
     is_drawn: bool,
-    /// The topics whose elections were told as they are, and then each change of them.
-    told: BTreeSet<Box<str>>,
-    /// `--json`: the elections that have a line.
-    shown: BTreeSet<(Box<str>, Place)>,
-    /// The elections of which it was told that they are unknown.
-    unknown: BTreeSet<(Box<str>, Place)>,
+    /// The topics of which each change is told: those that were read to their ends at the last tick, and are not read anew.
+    live: BTreeSet<Box<str>>,
+    /// The elections that were told, and whether it was told last that they are unknown although their records show how they are.
+    told: BTreeMap<Key, bool>,
     /// The lines to print.
     lines: Vec<String>,
     /// Why topics can't be read, and what there is none of, as far as it was said.
     said: BTreeSet<String>,
 }
+
+/// The topic of an election, and its place there.
+type Key = (Box<str>, Place);
 
 /// A row of the table.
 struct Row {
@@ -80,73 +80,42 @@ impl<'a> Watch<'a> {
             topics: Topics::new(SPAN, names::MOST_ROLES),
             answer_due: Some(clock::now() + list.timeout),
             is_drawn: !list.json && output::is_drawable(),
-            told: BTreeSet::new(),
-            shown: BTreeSet::new(),
-            unknown: BTreeSet::new(),
+            live: BTreeSet::new(),
+            told: BTreeMap::new(),
             lines: Vec::new(),
             said: BTreeSet::new(),
         }
     }
 
     fn handle(&mut self, at: ReadAt, event: TopicsEvent) -> Result<()> {
-        // Until Kafka has answered once, the end of the time limit tells why not.
-        let is_told = self.answer_due.is_none() || !matches!(event, TopicsEvent::Down(_));
+        // A table shows it. Until Kafka has answered once, the end of the time limit tells why not.
+        let is_told = !self.is_drawn && (self.answer_due.is_none() || !matches!(event, TopicsEvent::Down(_)));
         if let TopicsEvent::Answered { .. } = event {
             self.answer_due = None;
         }
         let TopicsEvent::Read { reading, topic, partition, record } = event else {
             if let Some(line) = pass_on(&mut self.topics, at, event)?.filter(|_| is_told) {
-                self.say(&line);
+                output::say(&line);
             }
             return Ok(());
         };
         let judged = self.topics.read(at, (reading, &topic), partition, &record);
-        if let Some(JudgedRecord { changes, election, .. }) = judged.filter(|_| self.told.contains(&*topic)) {
-            let place = election.place().clone();
-            // A record that is read before Kafka has answered again: how the election is now is told after the answer.
-            if self.list.json && self.unknown.contains(&(Box::from(&*topic), place.clone())) {
-                return Ok(());
-            }
-            let ms = record.written_ms.unwrap_or(at.wall_ms);
-            let sentence = |change| wording::change(election.observer(), change);
-            let sentences = changes.iter().map(sentence).collect();
-            self.tell(at, (&topic, &place), ms, sentences);
+        let Some(JudgedRecord { changes, election, is_live }) = judged else { return Ok(()) };
+        if !is_live {
+            // It is read anew. After its end it is told how its elections are.
+            self.live.remove(&*topic);
+        }
+        let place = election.place();
+        if changes.is_empty() || !self.live.contains(&*topic) || !self.list.is_about(&place.group) {
+            return Ok(());
+        }
+        let sentences = changes.iter().map(|change| wording::change(election.observer(), change)).collect();
+        let key = (Box::from(&*topic), place.clone());
+        // Of a record that is read before Kafka has answered again: how the election is now is told after the answer.
+        if !*self.told.entry(key.clone()).or_insert(false) || !self.list.json {
+            self.tell(at, &key, record.written_ms.unwrap_or(at.wall_ms), sentences);
         }
         Ok(())
-    }
-
-    /// Notes which topics can be told of since the last answer, and which are gone.
-    fn note_topics(&mut self, at: ReadAt) {
-        let live = self.topics.topics().filter(|(_, read)| read.is_live()).map(|(name, _)| Box::from(name)).collect();
-        let before = mem::replace(&mut self.told, live);
-        let is_said = !self.is_drawn && !self.list.json;
-        for topic in before.iter().filter(|topic| is_said && self.topics.topic(topic).is_none()) {
-            self.lines.push(format!("{} topic {topic} is gone", timestamp(at.wall_ms)));
-        }
-        let topics = &self.topics;
-        let is_lost = |(topic, place): &(Box<str>, Place)| {
-            topics.topic(topic).is_none_or(|read| read.is_live() && read.topic().election(place).is_none())
-        };
-        let lost: BTreeSet<_>;
-        (lost, self.shown) = mem::take(&mut self.shown).into_iter().partition(is_lost);
-        for (topic, place) in lost {
-            let how = if topics.topic(&topic).is_some() { "was made anew" } else { "is gone" };
-            self.lines.push(json(&unread(at, &topic, &place, &format!("topic {topic} {how}"))));
-        }
-        let mut said = mem::take(&mut self.said);
-        warn_of_unread(&mut said, &self.topics, self.awaited(), |line| self.say(line));
-        self.said = said;
-        let mut current = Vec::new();
-        let is_fresh = |name: &str| self.told.contains(name) && !before.contains(name);
-        for (name, topic) in self.topics.topics_mut().filter(|(name, _)| is_fresh(name)) {
-            for election in topic.elections_mut() {
-                let sentence = format!("as of now: {}", sentence(election.told(at)));
-                if self.list.has_dead || !election.observer().is_dead(at) {
-                    current.push((Box::<str>::from(name), election.place().clone(), sentence));
-                }
-            }
-        }
-        self.tell_all(at, current);
     }
 
     /// That there is no topic or group as is asked for, once this is known.
@@ -161,29 +130,6 @@ impl<'a> Watch<'a> {
         (!is_there).then(|| wording::awaits_group(group, &place(topic)))
     }
 
-    /// Tells of each election that it is unknown because Kafka does not answer, or its topic can't be read, although its records show it, and
-    /// then how it is.
-    fn tell_unknown(&mut self, at: ReadAt) {
-        let mut changed = Vec::new();
-        for (name, read) in self.topics.topics().filter(|(name, _)| self.told.contains(*name)) {
-            for found in read.topic().elections() {
-                let current = self.topics.leadership(at, read, found);
-                let is_unknown = matches!(
-                    current,
-                    Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. } | Unknown::Unreadable)
-                );
-                let key = (Box::<str>::from(name), found.place().clone());
-                let is_shown = self.list.has_dead || !found.observer().is_dead(at);
-                if is_shown && is_unknown && self.unknown.insert(key.clone()) {
-                    changed.push((key.0, key.1, sentence(current)));
-                } else if !is_unknown && self.unknown.remove(&key) {
-                    changed.push((key.0, key.1, format!("as of now: {}", sentence(current))));
-                }
-            }
-        }
-        self.tell_all(at, changed);
-    }
-
     /// Notes what no record shows, and draws the table.
     fn tick(&mut self, at: ReadAt) -> Result<()> {
         if self.answer_due.is_some_and(|due| due <= at.now) {
@@ -193,34 +139,73 @@ impl<'a> Watch<'a> {
                 no_answer(&self.list.access.bootstrap, self.list.timeout, why),
             ));
         }
-        let mut silent = Vec::new();
-        for (name, topic) in self.topics.topics_mut().filter(|(name, _)| self.told.contains(*name)) {
+        self.topics.ask_about_silences(at);
+        if self.is_drawn {
+            return output::show(&self.page(at, Style::of_stdout(), output::rows().unwrap_or(usize::MAX)));
+        }
+        self.tell_gone(at);
+        self.tell_current(at);
+        let awaited = self.awaited();
+        warn_of_unread(&mut self.said, &self.topics, awaited, output::say);
+        Ok(())
+    }
+
+    /// Tells of the topics, or with `--json` of the elections, that are gone.
+    fn tell_gone(&mut self, at: ReadAt) {
+        let topics = &self.topics;
+        let gone = self.live.iter().filter(|topic| !self.list.json && topics.topic(topic).is_none());
+        self.lines.extend(gone.map(|topic| format!("{} topic {topic} is gone", timestamp(at.wall_ms))));
+        let is_lost = |((topic, place), _): &(Key, bool)| {
+            topics.topic(topic).is_none_or(|read| read.is_live() && read.topic().election(place).is_none())
+        };
+        let lost: BTreeMap<_, _>;
+        (lost, self.told) = mem::take(&mut self.told).into_iter().partition(is_lost);
+        for (topic, place) in lost.into_keys().filter(|_| self.list.json) {
+            let how = if topics.topic(&topic).is_some() { "was made anew" } else { "is gone" };
+            self.lines.push(json(&unread(at, &topic, &place, &format!("topic {topic} {how}"))));
+        }
+    }
+
+    /// Tells of each election that was not told how it is, and then what no record shows: that its leader is silent, and that it is unknown because
+    /// Kafka does not answer, or its topic can't be read.
+    fn tell_current(&mut self, at: ReadAt) {
+        let mut silent = BTreeSet::new();
+        for (name, topic) in self.topics.topics_mut() {
             for election in topic.elections_mut() {
-                if let Some(sentence) = election.untold_silence(at).map(sentence) {
-                    silent.push((Box::<str>::from(name), election.place().clone(), sentence));
+                if election.untold_silence(at).is_some() {
+                    silent.insert((Box::from(name), election.place().clone()));
                 }
             }
         }
-        self.tell_all(at, silent);
-        self.topics.ask_about_silences(at);
-        if !self.is_drawn {
-            self.tell_unknown(at);
-            return Ok(());
+        let live = self.topics.topics().filter(|(_, read)| read.is_live());
+        let before = mem::replace(&mut self.live, live.map(|(name, _)| Box::from(name)).collect());
+        let mut lines = Vec::new();
+        for (name, read) in self.topics.topics().filter(|(_, read)| read.is_live()) {
+            let elections = read.topic().elections();
+            let is_shown = |found: &&Election| self.list.has_dead || !found.observer().is_dead(at);
+            for found in elections.filter(is_shown).filter(|found| self.list.is_about(&found.place().group)) {
+                let (current, key) =
+                    (self.topics.leadership(at, read, found), (Box::from(name), found.place().clone()));
+                let is_unknown = matches!(
+                    current,
+                    Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. } | Unknown::Unreadable)
+                );
+                let told = self.told.get(&key).filter(|_| before.contains(name)).copied();
+                if told != Some(is_unknown) || !is_unknown && silent.contains(&key) {
+                    let how = if told == Some(false) { "" } else { "as of now: " };
+                    lines.push((key, is_unknown, format!("{how}{}", sentence(current))));
+                }
+            }
         }
-        output::show(&self.page(at, Style::of_stdout(), output::rows().unwrap_or(usize::MAX)))
-    }
-
-    fn tell_all(&mut self, at: ReadAt, sentences: Vec<(Box<str>, Place, String)>) {
-        for (topic, place, sentence) in sentences {
-            self.tell(at, (&topic, &place), at.wall_ms, vec![sentence]);
+        for (key, is_unknown, sentence) in lines {
+            self.tell(at, &key, at.wall_ms, vec![sentence]);
+            self.told.insert(key, is_unknown);
         }
     }
 
     /// Adds a line for each sentence about an election; with `--json` one line with its state.
-    fn tell(&mut self, at: ReadAt, (topic, place): (&str, &Place), ms: u64, sentences: Vec<String>) {
-        if self.is_drawn || !self.list.is_about(&place.group) || sentences.is_empty() {
-            return;
-        }
+    fn tell(&mut self, at: ReadAt, key: &Key, ms: u64, sentences: Vec<String>) {
+        let (topic, place) = key;
         if !self.list.json {
             let name = name(topic, place);
             let lines =
@@ -230,7 +215,6 @@ impl<'a> Watch<'a> {
         let read = self.topics.topic(topic);
         if let Some((read, election)) = read.and_then(|read| Some((read, read.topic().election(place)?))) {
             self.lines.push(json(&Listed::of(at, &self.topics, (topic, read), election).json()));
-            self.shown.insert((topic.into(), place.clone()));
         }
     }
 
@@ -240,13 +224,6 @@ impl<'a> Watch<'a> {
         }
         let text: String = self.lines.drain(..).map(|line| line + "\n").collect();
         checked(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
-    }
-
-    /// Prints a line on stderr, unless there is a table, which shows it.
-    fn say(&self, line: &str) {
-        if !self.is_drawn {
-            output::say(line);
-        }
     }
 
     /// The table, on so many rows of a terminal, whose last one stays empty.
