@@ -8,6 +8,8 @@ use std::sync::Arc;
 use neli_proto::record::label_of_group;
 use serde::{Deserialize, Serialize};
 
+use crate::names::role_number;
+
 /// One election: (topic, partition, key).
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ElectionId {
@@ -112,15 +114,10 @@ impl Elections {
     /// The role to which a record with this key belongs, and whether it is a hello.
     pub(crate) fn find(&self, key: &[u8]) -> Option<(u32, bool)> {
         let (label, is_hello) = label_of_group(key, &self.group)?;
-        let role = if self.names.is_empty() { number_of(label)? } else { self.number_named(label)? };
+        let role =
+            if self.names.is_empty() { role_number(str::from_utf8(label).ok()?) } else { self.number_named(label) }?;
         self.roles.contains(&role).then_some((role, is_hello))
     }
-}
-
-/// The number in a key. Each number can be written in one way only.
-fn number_of(label: &[u8]) -> Option<u32> {
-    let is_canonical = label.iter().all(u8::is_ascii_digit) && (label == b"0" || !label.starts_with(b"0"));
-    std::str::from_utf8(label).ok().filter(|_| is_canonical)?.parse().ok()
 }
 
 impl From<&ElectionId> for Elections {

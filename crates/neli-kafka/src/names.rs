@@ -94,6 +94,11 @@ pub fn is_role_name(name: &str) -> bool {
     is_plain && (1..=LONGEST_ROLE).contains(&name.len())
 }
 
+/// A role's number as it is written in a key: in digits alone, without a 0 before them.
+pub fn role_number(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|number: &u32| number.to_string() == text)
+}
+
 /// Whether this reads as a number, also in another notation than that of a role's number: `07`, `-1`, `1.5`, `1e3`, `0x4`.
 pub fn reads_as_number(text: &str) -> bool {
     let plain = text.replace('_', "").to_ascii_lowercase();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use neli_kafka::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, reads_as_number, validate_roles};
+use neli_kafka::names::{LONGEST_ROLE, MOST_ROLES, is_role_name, reads_as_number, role_number, validate_roles};
 use neli_proto::timings::{
     Durations, Elector, Timings, default_fence_warning, default_heartbeat_interval, kill_margin,
 };
@@ -81,7 +81,7 @@ pub(crate) fn role(args: &ParsedArgs) -> Result<Option<String>> {
     let Some(value) = args.value("role") else { return Ok(None) };
     let text = value.text()?;
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_role_name(text) || (is_number && number(text).is_none_or(|number| number >= MOST_ROLES)) {
+    if !is_role_name(text) || (is_number && role_number(text).is_none_or(|number| number >= MOST_ROLES)) {
         let last = MOST_ROLES - 1;
         return Err(value.refuse(format!(
             "must be a role's name (1 to {LONGEST_ROLE} of a-z A-Z 0-9 . _ -) or its number (0 to {last})"
@@ -106,14 +106,8 @@ pub(super) fn count_and_names(args: &ParsedArgs) -> Result<(u32, Arc<[String]>)>
 }
 
 fn count(value: &Value) -> Result<u32> {
-    let count = number(value.text()?).filter(|count| *count >= 1);
+    let count = role_number(value.text()?).filter(|count| (1..=MOST_ROLES).contains(count));
     count.ok_or_else(|| {
         value.refuse(format!("must be a whole number from 1 to {MOST_ROLES}, in digits alone, without a 0 before it"))
     })
-}
-
-/// A number as it is written in a key, without leading zeros.
-fn number(text: &str) -> Option<u32> {
-    let is_canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    text.parse().ok().filter(|number| is_canonical && *number <= MOST_ROLES)
 }
