@@ -17,10 +17,9 @@ use serde_json::Value;
 use crate::calendar::{Calendar, Edges, Every, has_beginning, is_start, zone};
 use crate::command::look::Look;
 use crate::command::reading::{Limit, Reading, Seen};
-use crate::command::wording::date;
 use crate::exit::{ExitStatus, status_of, with_status};
 use crate::report::json::run;
-use crate::text::{span, spoken};
+use crate::text::{date, span, spoken};
 
 /// The fact about a key, or the newest window, that still counts, if any does, and its [outcome] as of `at`, when the journal was read: it is not read
 /// on while the facts are, and a leader would seem silent.

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::cli::validate::duration;
 use crate::command::look::{Look, TIMEOUT};
-use crate::command::output::{self, Style, Tone, columns, wrapped};
+use crate::command::output::{self, Style, Tone, columns};
 use crate::command::reading::{self, FoundElections, Observation, Reading, Seen, read_at, warn_of_clock};
-use crate::command::wording::{counted, date, named, no_record};
+use crate::command::wording::{named, no_record};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::{how_released, lived_on};
 use crate::report::json::{self, election, joined};
-use crate::text::{self, one_line, span, spoken, timestamp};
+use crate::text::{self, counted, date, one_line, span, spoken, timestamp, wrapped};
 
 mod svg;
 

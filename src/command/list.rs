@@ -16,11 +16,11 @@ use crate::cli::validate;
 use crate::command::look::{TIMEOUT, access, timeout};
 use crate::command::output::{self, Style, columns};
 use crate::command::reading::{self, Following, Limit, SUFFIX, read_at, warn_of_clock};
-use crate::command::wording::{self, counted, leadership_in_table};
+use crate::command::wording::{self, leadership_in_table};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::{sentence, state};
 use crate::report::json::joined;
-use crate::text::{self, one_line, timestamp};
+use crate::text::{self, counted, one_line, timestamp};
 
 mod live;
 

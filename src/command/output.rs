@@ -10,8 +10,7 @@ use nix::libc::winsize;
 
 use crate::exit::ExitStatus;
 use crate::process::system;
-use crate::text::one_line;
-pub(super) use crate::text::wrapped;
+use crate::text::{one_line, wrapped};
 
 /// The column where the texts of the rows begin.
 const INDENT: usize = 11;

@@ -19,10 +19,10 @@ use crate::command::reading::{self, FoundElections, Observation, Seen, read_at};
 use crate::command::request::{
     Answer, Appended, Ask, HEARD_WITHIN, Outcome, add, answered, ask_candidates, operator, request, see,
 };
-use crate::command::wording::{counted, named};
+use crate::command::wording::named;
 use crate::exit::{ExitStatus, or_no_answer};
 use crate::report::election::{asked_by, sentence};
-use crate::text::{span, spoken};
+use crate::text::{counted, span, spoken};
 
 /// Another candidate leads, or with `--to` the named one.
 const RESIGNED: Outcome = Outcome { word: "resigned", status: 0 };

@@ -17,13 +17,13 @@ use crate::cli::validate::validate_key;
 use crate::command::facts::{INTERRUPTED, LastRun, are_recorded, last_run, outcome};
 use crate::command::list::Listed;
 use crate::command::look::{Look, TIMEOUT};
-use crate::command::output::{self, Page, Style, Tone, columns, wrapped};
+use crate::command::output::{self, Page, Style, Tone, columns};
 use crate::command::reading::{self, FoundElections, Observation, Seen, in_topic, read_at, warn_of_clock};
-use crate::command::wording::{counted, date, groups, led_of, named};
+use crate::command::wording::{groups, led_of, named};
 use crate::exit::{ExitStatus, status_of};
 use crate::report::election::{asked_by, sentence};
 use crate::report::json::{self, ended, joined, leaders_hello, release, runs};
-use crate::text::{self, one_line, span, spoken, timestamp};
+use crate::text::{self, counted, date, one_line, span, spoken, timestamp, wrapped};
 
 mod claimable;
 mod key;

@@ -10,8 +10,7 @@ use neli_proto::record::{JobState, What};
 
 use crate::command::output::Tone;
 use crate::report::election::{how_released, lived_on, sentence};
-pub(super) use crate::text::{counted, date, time_of_day};
-use crate::text::{span, spoken};
+use crate::text::{counted, span, spoken};
 
 /// What a command that goes on says when no broker answers, for this reason.
 pub(super) fn kafka_is_away(why: &str) -> String {

@@ -16,9 +16,8 @@ use neli_proto::record::{LogRecord, MemberId, Offset};
 
 use super::findings::Findings;
 use crate::command::reading::{self, Following, Limit, SUFFIX, read_at};
-use crate::command::wording::counted;
 use crate::config::Config;
-use crate::text::{roles_differ, span, spoken, with_options_of_once};
+use crate::text::{counted, roles_differ, span, spoken, with_options_of_once};
 
 /// So many of the last records of other topics are read, and all of the last minutes.
 const SPAN_ELSEWHERE: Offset = 1_000;

@@ -12,9 +12,8 @@ use super::findings::{Findings, Fixes};
 use super::topic::TopicCheck;
 use super::{candidates, topic_of_facts};
 use crate::command::look::access_of;
-use crate::command::wording::counted;
 use crate::config::{Config, EMBEDDED_BY_ADDRESS};
-use crate::text::spoken;
+use crate::text::{counted, spoken};
 
 /// The assignor of neli-run's members of a consumer group.
 const ASSIGNOR: &str = "cooperative-sticky";

@@ -10,9 +10,9 @@ use neli_proto::candidate::Elector;
 use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
 
 use super::findings::{Findings, Fixes};
-use crate::command::wording::counted;
 use crate::config::Config;
 use crate::report::events;
+use crate::text::counted;
 
 /// The largest record, including Kafka's own overhead.
 const LONGEST_RECORD: u64 = 4_096;

@@ -10,8 +10,7 @@ use neli_proto::observer::TermEnd;
 
 use super::{Row, unled_for};
 use crate::command::output::fitted;
-use crate::command::wording::{counted, date};
-use crate::text::{html, one_line};
+use crate::text::{counted, date, html, one_line};
 
 /// The drawing's width in its own units, which a viewer scales.
 const WIDTH: u64 = 1_000;

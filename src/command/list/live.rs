@@ -15,10 +15,10 @@ use serde_json::Value;
 use super::{List, Listed, Rank, SPAN, hidden, none, place};
 use crate::command::output::{self, Style, Tone, checked, fitted, unless_closed};
 use crate::command::reading::{self, SUFFIX, no_answer, pass_on, read_at, warn_of_unread};
-use crate::command::wording::{self, counted, led_of};
+use crate::command::wording::{self, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
-use crate::text::{json, one_line, timestamp};
+use crate::text::{counted, json, one_line, timestamp};
 
 /// Shows the elections until it is interrupted or stdout is closed.
 ///

@@ -17,9 +17,8 @@ use super::DAY;
 use super::state::{Shown, State};
 use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
 use crate::command::list::{Listed, Rank};
-use crate::command::wording::{counted, date};
 use crate::report::election::sentence_at;
-use crate::text::{self, html, span, spoken};
+use crate::text::{self, counted, date, html, span, spoken};
 
 /// A strip is drawn anew this often, so that a row that is otherwise unchanged is not sent again.
 const STRIP_STEP_MS: u64 = 60_000;

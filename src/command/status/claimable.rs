@@ -10,8 +10,7 @@ use neli_proto::time::millis;
 use neli_proto::timings::LONGEST_LEASE;
 
 use crate::command::output::Page;
-use crate::command::wording::time_of_day;
-use crate::text::{span, spoken};
+use crate::text::{span, spoken, time_of_day};
 
 /// After this time each candidate that may claim has claimed, with any value of `--elect` and `--priority`.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
