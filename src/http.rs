@@ -24,7 +24,7 @@ mod snapshot;
 mod status;
 
 pub(crate) use answer::AnswerSource;
-pub(crate) use metrics::{Metric, Page, counter, flag, gauge, label, number, seconds};
+pub(crate) use metrics::{Exposition, Metric, counter, flag, gauge, label, number, seconds};
 pub(crate) use server::{bind, serve};
 pub(crate) use snapshot::{About, Board, Echoes, Histogram, RoleSnapshot, Snapshot, Tally, note_sent, publish};
 

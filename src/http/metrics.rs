@@ -109,7 +109,7 @@ const OF_ROLES: [Metric<OfRole>; 18] = [
 /// All metrics.
 pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     let Snapshot { about, kafka, .. } = snapshot;
-    let (mut page, group) = (Page::default(), label("group", &about.group));
+    let (mut page, group) = (Exposition::default(), label("group", &about.group));
     let (version, elector) = (env!("CARGO_PKG_VERSION"), about.elector);
     let info = [("topic", &*about.topic), ("name", &about.name), ("version", version), ("elector", elector)];
     let info = info.map(|(name, value)| format!(",{}", label(name, value))).concat();
@@ -152,11 +152,11 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
     page.0
 }
 
-/// The text so far.
+/// The metrics as text, so far.
 #[derive(Default)]
-pub(crate) struct Page(pub(crate) String);
+pub(crate) struct Exposition(pub(crate) String);
 
-impl Page {
+impl Exposition {
     pub(crate) fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String can't fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");

@@ -8,7 +8,7 @@ use neli_proto::leadership::ReadAt;
 use super::state::{Shown, State};
 use crate::command::facts::outcome;
 use crate::command::list::Rank;
-use crate::http::{Metric, Page, counter, flag, gauge, label, number, seconds};
+use crate::http::{Exposition, Metric, counter, flag, gauge, label, number, seconds};
 
 /// The most elections that have metrics: each has up to thirteen lines, and one for each reason why a term has ended.
 const MOST: usize = 10_000;
@@ -82,7 +82,7 @@ const OF_ELECTIONS: [Metric<OfElection>; 12] = [
 impl State {
     /// `/metrics`.
     pub fn metrics(&self, at: ReadAt) -> String {
-        let mut page = Page::default();
+        let mut page = Exposition::default();
         // What was given up has nothing to be alerted of.
         let mut all: Vec<Shown<'_>> = self.elections(at, None).filter(|shown| shown.rank() != Rank::Dead).collect();
         // A role that moves to another partition may have an election in each, with the same labels: that which is led counts, else the last.
