@@ -64,8 +64,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
     let guard = moment.guard;
     match note {
         Note::AppendRefused { error } => Event::warning(format!(
-            "topic {:?}: Kafka does not append this candidate's records, so it can't lead; it tries again until \
-             Kafka does: {error}",
+            "topic {:?}: Kafka does not append this candidate's records; it tries again, and without them it leads \
+             no longer than its lease: {error}",
             moment.topic
         )),
         Note::BrokerDown { error, down } => {

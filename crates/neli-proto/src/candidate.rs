@@ -325,7 +325,7 @@ impl Candidate {
         } else if listener.is_vacant() {
             self.election.claim_due(not_before)
         } else {
-            Some(since)
+            Some(since.max(not_before))
         }
     }
 

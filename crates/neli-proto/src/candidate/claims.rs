@@ -103,7 +103,7 @@ impl Election {
                 if self.claim_due(not_before).is_some_and(|due| due < now + RANDOM_DELAY) {
                     return;
                 }
-                if self.next_claim.refused_until.is_some() {
+                if self.next_claim.refused_until.is_some_and(|until| until > now) {
                     Waiting::Refused
                 } else if self.precedence.is_backing_off() {
                     Waiting::BackingOff

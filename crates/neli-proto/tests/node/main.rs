@@ -111,6 +111,25 @@ fn the_status_of_a_standby_names_the_leader_and_the_others() {
     assert_eq!(host.status().standbys, [], "its hello is too old");
 }
 
+/// R2: a claim that Kafka has refused is followed by none for a lease.
+#[test]
+fn after_a_refused_claim_the_status_shows_when_the_next_one_is_sent() {
+    let mut host = Host::listening(&[]);
+    host.answered_with(1);
+    host.actions();
+    host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
+    let claim = loop {
+        host.pass_until_due();
+        let is_claim = |action: &Action| sends(action, "claim");
+        if let Some(Action::Kafka(kafka::Request::Send { record })) = host.actions().into_iter().find(is_claim) {
+            break record;
+        }
+    };
+    let (sent, seq) = (host.now, claim.seq.unwrap());
+    host.elects(candidate::Event::Undelivered { seq, may_be_in_log: false });
+    assert_eq!(host.status().claims_at, Some(sent + LEASE));
+}
+
 /// `neli_standbys`, and the alert that uses it, must not count a dead leader.
 #[test]
 fn a_leader_whose_silence_led_to_a_claim_is_no_standby() {
