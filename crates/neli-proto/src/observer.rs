@@ -444,8 +444,7 @@ impl Observer {
         };
         let is_ahead = self.is_of_the_future(leader, at);
         let current = self.leadership(at);
-        let silent_after = if current.is_vacant() { silence(leader.lease) } else { leader.overdue_after() };
-        let is_doubtful = current.silent_for().is_some() && !self.was_silent_by_brokers_clock(silent_after);
+        let is_doubtful = current.silent_for().is_some() && !self.was_silent_by_any_clock();
         (is_ahead || is_doubtful).then(|| leader.two_beats())
     }
 
@@ -469,11 +468,13 @@ impl Observer {
         (ahead > CLOCKS_DIFFER).then_some(ahead)
     }
 
-    /// Whether a record after the leader's last one shows, by the broker's clock alone, that the leader has been silent for so long.
-    fn was_silent_by_brokers_clock(&self, silent: Duration) -> bool {
+    /// Whether another record that a broker has stamped shows that the leader has been silent, however much the brokers' clocks differ.
+    fn was_silent_by_any_clock(&self) -> bool {
+        /// Clocks of brokers differ by hours where a time zone was mistaken.
+        const MOST_APART: Duration = Duration::from_secs(24 * 3_600);
         let last_ms = self.leader().and_then(|leader| leader.last_record.written_ms);
         let (Some(last_ms), Some(latest_ms)) = (last_ms, self.latest_timestamp) else { return false };
-        latest_ms.saturating_sub(last_ms) >= millis(silent)
+        latest_ms.saturating_sub(last_ms) >= millis(MOST_APART)
     }
 }
 

@@ -656,12 +656,12 @@ mod tests {
         assert_eq!(elections(topic), ["0 g/0: 1"]);
     }
 
-    /// A leader with a lease of 5 s whose last heartbeat is two minutes old, and after it another election's record that is one minute old.
+    /// A leader with a lease of 5 s whose last heartbeat is two days old, and after it another election's record that is one minute old.
     #[test]
     fn a_record_behind_it_that_a_broker_stamped_proves_that_a_leader_is_silent() {
         for is_brokers_time in [true, false] {
             let mut topic = topic();
-            for (offset, key, value, ago_ms) in [(0, "g/0", CLAIM, 120_000), (1, "other/0", "", 60_000)] {
+            for (offset, key, value, ago_ms) in [(0, "g/0", CLAIM, 2 * 86_400_000), (1, "other/0", "", 60_000)] {
                 let (key, value) = (Some(Box::from(key.as_bytes())), Some(Box::from(value.as_bytes())));
                 let written_ms = Some(AT.wall_ms - ago_ms);
                 topic.read(AT, 0, &LogRecord { offset, key, value, written_ms, is_brokers_time });
