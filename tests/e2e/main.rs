@@ -34,7 +34,6 @@ mod netns_links;
 mod never_pause;
 mod noted_runs;
 mod observe;
-mod oidc;
 mod once;
 mod overlap;
 mod page;

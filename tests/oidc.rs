@@ -1,10 +1,13 @@
 //! OAUTHBEARER with tokens from a token endpoint (`sasl.oauthbearer.method=oidc`): one that works, one that refuses, one that is down,
-//! and one that fails later.
+//! and one that fails later. They are no part of the end-to-end tests, so that these need not be built again with the feature.
+
+#![expect(clippy::expect_used, reason = "a test fails by a panic")]
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -12,12 +15,17 @@ use std::time::Duration;
 
 use harness::accounts::{Account, PASSWORD};
 use harness::candidate::{Candidate, Elector};
+use harness::election::TestElection;
+use harness::kafka::Kafka;
 use neli_kafka::clock;
 use nix::sys::signal::Signal;
 
-use crate::bad_input::{Guarded, assert_refused};
-
+const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 const CLIENT: &str = "neli";
+
+fn election(elector: Elector) -> TestElection {
+    TestElection::new(PROGRAM, Kafka::shared(), elector)
+}
 
 /// An identity provider's token endpoint in this process. It gives unsigned tokens, which Kafka accepts by default, to clients with the
 /// right secret.
@@ -70,7 +78,7 @@ impl Endpoint {
     }
 
     /// A candidate that gets its tokens here; its properties come from a file.
-    fn candidate(&self, guarded: &Guarded, elector: Elector) -> Candidate {
+    fn candidate(&self, election: &TestElection, elector: Elector) -> Candidate {
         let text = format!(
             "security.protocol=SASL_PLAINTEXT\n\
              sasl.mechanisms=OAUTHBEARER\n\
@@ -80,10 +88,14 @@ impl Endpoint {
              sasl.oauthbearer.token.endpoint.url=http://{}/token\n",
             self.address
         );
-        let file = guarded.election.directory().join("properties");
+        let file = election.directory().join("properties");
         fs::write(&file, text).expect("the directory is ours");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
-        guarded.candidate(elector, &[]).option("--properties", file)
+        let address = Kafka::shared().accounts_address().expect("the broker has a listener with accounts");
+        let candidate =
+            Candidate::new(Path::new(PROGRAM)).option("--group", &election.group).option("--brokers", address);
+        let candidate = candidate.option("--elect", elector.name()).job(election.witness().command());
+        candidate.option("--properties", file)
     }
 }
 
@@ -148,11 +160,11 @@ fn assert_finding(message: &str, endpoint: &Endpoint, words: &[&str]) {
 #[test]
 #[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_candidate_with_a_token_leads_and_hides_its_secret() {
-    let guarded = Guarded::new(Elector::Group);
+    let election = election(Elector::Group);
     let endpoint = Endpoint::start(Duration::from_hours(1));
-    let mut run = endpoint.candidate(&guarded, Elector::Group).flag("-v").property("debug", "all").start();
+    let mut run = endpoint.candidate(&election, Elector::Group).flag("-v").property("debug", "all").start();
     let term = run.await_lead();
-    guarded.election.await_witness(term);
+    election.await_witness(term);
     assert!(endpoint.asked() >= 3, "reader, producer, member: {}", endpoint.asked());
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 0);
@@ -162,36 +174,40 @@ fn a_candidate_with_a_token_leads_and_hides_its_secret() {
         "librdkafka says what it was configured with, and redacts it"
     );
     assert!(!debug.contains(PASSWORD), "{debug}");
-    guarded.election.close([run]);
+    election.close([run]);
 }
 
 /// At the start a refusal is final, like a wrong password.
 #[test]
 #[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_token_endpoint_that_refuses_is_final() {
-    let guarded = Guarded::new(Elector::Log);
+    let election = election(Elector::Log);
     let endpoint = Endpoint::start(Duration::from_hours(1));
     endpoint.turn(Mood::Refuses);
-    let run = endpoint.candidate(&guarded, Elector::Log).start();
-    let address = endpoint.address.to_string();
-    assert_refused(run, &[&address, "401", "invalid_client", "sasl.oauthbearer.client.secret"]);
+    let mut run = endpoint.candidate(&election, Elector::Log).start();
+    assert_eq!(run.status(), 125, "{run:?}");
+    let errors = run.events("error");
+    assert_eq!(errors.len(), 1, "{run:?}");
+    let message = errors[0].text("message");
+    assert_finding(message, &endpoint, &["401", "invalid_client", "sasl.oauthbearer.client.secret"]);
+    assert!(!message.contains(PASSWORD) && run.events("job_started").is_empty(), "{run:?}");
 }
 
 /// The candidate waits for an endpoint that can't be reached, as it does for Kafka.
 #[test]
 #[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_token_endpoint_that_does_not_answer_is_waited_for() {
-    let guarded = Guarded::new(Elector::Log);
+    let election = election(Elector::Log);
     let endpoint = Endpoint::start(Duration::from_hours(1));
     endpoint.turn(Mood::HangsUp);
-    let mut run = endpoint.candidate(&guarded, Elector::Log).start();
+    let mut run = endpoint.candidate(&election, Elector::Log).start();
     let down = run.await_event("broker_down");
     assert_finding(down.text("error"), &endpoint, &["Empty reply", "sasl.oauthbearer.token.endpoint.url"]);
     endpoint.turn(Mood::Gives);
     run.await_lead();
     run.await_event("broker_up");
     assert_eq!(run.count("broker_down"), 1, "one line: {run:?}");
-    guarded.election.close([run]);
+    election.close([run]);
 }
 
 /// A new token is requested before the old one expires. If there is none, the lead does not end while the lease lasts, not even when the
@@ -199,12 +215,12 @@ fn a_token_endpoint_that_does_not_answer_is_waited_for() {
 #[test]
 #[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_token_endpoint_that_fails_later_ends_no_lead_before_the_lease() {
-    let guarded = Guarded::new(Elector::Log);
+    let election = election(Elector::Log);
     // A new token is requested after four seconds, and ten seconds after a refusal.
     let endpoint = Endpoint::start(Duration::from_secs(5));
-    let mut run = endpoint.candidate(&guarded, Elector::Log).lease("1m").start();
+    let mut run = endpoint.candidate(&election, Elector::Log).lease("1m").start();
     let term = run.await_lead();
-    guarded.election.await_witness(term);
+    election.await_witness(term);
     endpoint.turn(Mood::Refuses);
     let warning = run.await_event("warning");
     assert_finding(warning.text("message"), &endpoint, &["401", "sasl.oauthbearer.client.secret", "every 10 s"]);
@@ -214,5 +230,5 @@ fn a_token_endpoint_that_fails_later_ends_no_lead_before_the_lease() {
     assert_eq!((run.count("leading"), run.count("fenced"), run.count("error")), (1, 0, 0), "{down:?}");
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 0);
-    guarded.election.close([run]);
+    election.close([run]);
 }
