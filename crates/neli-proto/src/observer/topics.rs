@@ -205,7 +205,7 @@ impl Topics {
     /// Handles that no broker answers. A record that comes after this may have been written at any time since, so it is as old as its timestamp.
     pub fn no_answer(&mut self, now: Time, why: &str) {
         let since = self.outage.as_ref().map_or(now, |(since, _)| *since);
-        self.by_name.values_mut().for_each(|read| read.topic.falls_behind());
+        self.by_name.values_mut().for_each(|read| read.topic.is_late());
         self.outage = Some((since, why.into()));
     }
 
