@@ -78,6 +78,7 @@ impl State {
     }
 
     fn read(&mut self, at: ReadAt, (reading, topic): (u32, &str), partition: i32, record: &LogRecord) {
+        let was_read = self.topics.topic(topic).is_some_and(ReadTopic::is_live);
         let is_past = self.topics.is_of_past(reading);
         let judged = self.topics.read(at, (reading, topic), partition, record);
         if let Some(journal) = topic.strip_suffix(TOPIC_SUFFIX) {
@@ -102,7 +103,8 @@ impl State {
         let claimed_ms = leader.and_then(|leader| leader.claimed_ms);
         let notes = self.notes.entry((topic.into(), election.place().clone())).or_default();
         let ms = record.written_ms.unwrap_or(at.wall_ms);
-        if is_past {
+        if was_read && !is_live {
+            // It is of the past.
             let assumed_ms = notes.assumed_ms.take();
             notes.changes.retain(|(ms, _)| Some(*ms) != assumed_ms);
         } else if notes.changes.is_empty() && changes.contains(&Change::Led) {

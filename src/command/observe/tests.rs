@@ -43,7 +43,7 @@ impl World {
             let end = self.next.get(name).copied().unwrap_or_default();
             let logs =
                 logs.map(|()| BTreeMap::from([(0, Ok(LogRange { start: 0, recent: end, end }))])).map_err(Into::into);
-            ((*name).into(), LogsAnswer { identity: TopicIdentity::Id { high: 0, low: 1 }, logs })
+            ((*name).into(), LogsAnswer { identity: TopicIdentity::Unnamed, logs })
         };
         let topics = topics.iter().map(answer).collect();
         let event = TopicsEvent::Answered { asked: at(seconds).now, topics };

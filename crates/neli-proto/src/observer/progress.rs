@@ -74,11 +74,6 @@ impl Progress {
         (self.ahead, self.as_of) = (None, asked);
     }
 
-    /// The reading is complete at this end of the log only.
-    pub(super) const fn goes_on_to(&mut self, end: Offset) {
-        self.end = end;
-    }
-
     /// Whether the partition was read up to the end that its log had when the reading began.
     pub(super) const fn is_complete(&self) -> bool {
         self.next >= self.end

@@ -395,12 +395,6 @@ impl Topic {
         }
     }
 
-    /// A record that comes now may have been written long ago, until the logs were read up to their ends again.
-    pub(super) fn is_late(&mut self) {
-        self.is_live = false;
-        self.elections.values_mut().for_each(|found| found.observer.is_live = false);
-    }
-
     /// The latest timestamp in the topic that came from a broker, in milliseconds since 1970.
     pub const fn latest_ms(&self) -> Option<u64> {
         self.latest_ms

@@ -63,8 +63,6 @@ pub struct ReadTopic {
     stood_at: BTreeMap<i32, Offset>,
     /// Why the topic can't be read.
     unread: Option<Box<str>>,
-    /// Whether it was read up to the ends that its logs had when the reading began, or Kafka answered again.
-    is_read: bool,
     /// The partitions whose leaders do not answer, and why.
     unanswered: BTreeMap<i32, Box<str>>,
     /// Whether it was missing from the last answer: one broker may not know it yet, or any more.
@@ -92,7 +90,7 @@ impl Topics {
     /// Handles an answer about all topics that are meant, to a question of `asked`.
     pub fn answered(&mut self, at: ReadAt, asked: Time, answer: BTreeMap<Box<str>, LogsAnswer>) {
         self.was_answered = true;
-        let was_away = self.outage.take().is_some();
+        self.outage = None;
         let known = self.by_name.iter_mut();
         let gone = known.filter_map(|(name, read)| read.is_gone(answer.get(name)).then(|| name.clone()));
         for name in gone.collect::<Vec<Box<str>>>() {
@@ -102,7 +100,7 @@ impl Topics {
         for (name, answer) in answer {
             let known = self.by_name.get_mut(&name);
             let was_read = known.as_ref().is_some_and(|read| read.unread.is_none());
-            if known.is_none_or(|read| read.must_begin_anew(at.now, asked, was_away, &answer)) {
+            if known.is_none_or(|read| read.must_begin_anew(at.now, asked, &answer)) {
                 self.begin(at, asked, name, answer);
             } else if was_read && answer.logs.is_err() {
                 self.stop(name);
@@ -202,10 +200,9 @@ impl Topics {
         }
     }
 
-    /// Handles that no broker answers. A record that comes after this may have been written at any time since, so it is as old as its timestamp.
+    /// Handles that no broker answers.
     pub fn no_answer(&mut self, now: Time, why: &str) {
         let since = self.outage.as_ref().map_or(now, |(since, _)| *since);
-        self.by_name.values_mut().for_each(|read| read.topic.is_late());
         self.outage = Some((since, why.into()));
     }
 
@@ -222,8 +219,8 @@ impl Topics {
         }
         let read = self.by_name.get_mut(topic).filter(|read| read.reading == reading)?;
         let judged = read.topic.read(at, partition, record);
-        let is_live = read.topic.is_live;
-        if !read.is_live() {
+        let is_live = read.is_live();
+        if !is_live {
             if let Some(written_ms) = record.written_ms {
                 read.first_ms.entry(partition).or_insert(written_ms);
             }
@@ -321,7 +318,7 @@ impl ReadTopic {
 
     /// Whether it was read up to the ends of its logs.
     pub const fn is_live(&self) -> bool {
-        self.is_read
+        self.topic.is_live
     }
 
     /// Whether this partition was read up to the end that its log had when the reading began.
@@ -359,17 +356,9 @@ impl ReadTopic {
         is_gone
     }
 
-    /// Notes an answer about the topic. Returns whether it shows another topic, another history, or logs that were not read so far. If Kafka
-    /// `was_away`, what was written meanwhile is read before anything is told of the present; a topic without an id may have been made anew.
-    fn must_begin_anew(
-        &mut self,
-        now: Time,
-        asked: Time,
-        was_away: bool,
-        LogsAnswer { identity, logs }: &LogsAnswer,
-    ) -> bool {
-        let is_other =
-            self.identity.is_other_than(*identity) || was_away && !matches!(identity, TopicIdentity::Id { .. });
+    /// Notes an answer about the topic. Returns whether it shows another topic, another history, or logs that were not read so far.
+    fn must_begin_anew(&mut self, now: Time, asked: Time, LogsAnswer { identity, logs }: &LogsAnswer) -> bool {
+        let is_other = self.identity.is_other_than(*identity);
         self.identity = *identity;
         let logs = match logs {
             Ok(logs) => logs,
@@ -396,9 +385,6 @@ impl ReadTopic {
             begins_anew |= progress.is_none();
             let stands_at = progress.and_then(Progress::stands_at);
             begins_anew |= self.topic.answered(now, *partition, LogBounds { asked, start, end }).is_err();
-            if was_away {
-                self.topic.progress_mut(*partition).into_iter().for_each(|progress| progress.goes_on_to(end));
-            }
             if let Some(next) = stands_at {
                 // The first time at this offset a client may have lost a fetch, for example in a topic that was just made.
                 begins_anew |= self.stood_at.insert(*partition, next) != Some(next);
@@ -407,7 +393,6 @@ impl ReadTopic {
             }
         }
         if !begins_anew {
-            self.is_read &= !was_away;
             self.note_progress();
         }
         begins_anew
@@ -417,7 +402,6 @@ impl ReadTopic {
     fn note_progress(&mut self) {
         if !self.is_live() && self.topic.is_read() {
             self.topic.caught_up();
-            self.is_read = true;
         }
     }
 }

@@ -285,45 +285,6 @@ fn kafka_away_for_an_hour_loses_nothing() {
     assert_eq!(world.shown(), ["a.neli g/0=m"]);
 }
 
-/// Only the reader was cut off: what led meanwhile is not told as the present leader, whether it is read before Kafka's answer or after.
-#[test]
-fn leaders_of_an_outage_of_the_reader_alone_are_not_told_as_present_ones() {
-    let mut world = World::new();
-    world.answer(&[("a.neli", logs(1, &[0]))]);
-    world.read(1, "a.neli", 0, "g/0", &claim("a", -1));
-    world.topics.no_answer(at(6).now, "refused");
-    let read = |world: &mut World, second, offset, value: &str| {
-        let (key, value) = (Some(Box::from(&b"g/0"[..])), Some(Box::from(value.as_bytes())));
-        let record = LogRecord { offset, key, value, written_ms: Some(at(second).wall_ms), is_brokers_time: true };
-        world.topics.read(at(world.seconds), (1, "a.neli"), 0, &record).map(|judged| judged.is_live)
-    };
-    world.seconds = 3_600;
-    assert_eq!(read(&mut world, 1_000, 1, &claim("b", 0)), Some(false));
-    assert_eq!(world.shown(), ["a.neli g/0=-"]);
-    assert_eq!(world.answer(&[("a.neli", logs(1, &[4]))]), [""; 0], "nothing is read twice");
-    assert_eq!((world.topics.is_complete(), world.shown()), (false, ["a.neli reading".to_string()].into()));
-    assert_eq!(read(&mut world, 2_000, 2, &claim("c", 1)), Some(false));
-    assert_eq!(world.shown(), ["a.neli reading"]);
-    assert_eq!(read(&mut world, 3_604, 3, &claim("d", 2)), Some(false));
-    assert_eq!((world.topics.is_complete(), world.shown()), (true, ["a.neli g/0=d".to_string()].into()));
-    assert_eq!(read(&mut world, 3_605, 4, &claim("e", 3)), Some(true));
-    assert_eq!(
-        world.terms("a.neli"),
-        ["g: 0 at Some(5) 1 at Some(1000) 2 at Some(2000) 3 at Some(3604) 4 at Some(3605)"]
-    );
-}
-
-/// Meanwhile the topic may have been made anew, and be longer than what was read of the earlier one.
-#[test]
-fn a_topic_without_an_id_is_read_anew_after_an_outage() {
-    let mut world = World::new();
-    let unnamed = LogsAnswer { identity: TopicIdentity::Unnamed, ..logs(1, &[0]) };
-    world.answer(&[("a.neli", unnamed.clone())]);
-    assert_eq!(world.answer(&[("a.neli", unnamed.clone())]), [""; 0]);
-    world.topics.no_answer(at(11).now, "refused");
-    assert_eq!(world.answer(&[("a.neli", unnamed)]), ["stop a.neli", "2: read a.neli [0] from 0"]);
-}
-
 /// A leader with a lease of 5 s and Kafka fall silent at once, which is noticed of Kafka after the lease.
 #[test]
 fn a_silence_is_known_only_up_to_the_moment_at_which_kafka_answered_last() {
@@ -379,7 +340,7 @@ fn a_silence_is_known_only_up_to_the_moment_at_which_kafka_answered_last() {
     assert_eq!(asks(&mut world, 16), [""; 0], "it is asked again and again");
     // There is a record that was not read yet.
     world.answer(&[("a.neli", logs(1, &[2, 0]))]);
-    assert_eq!((state(&world, 20), told(&mut world, 20)), ("unknown", None));
+    assert_eq!((state(&world, 20), told(&mut world, 20)), ("overdue", None));
     world.read(1, "a.neli", 1, "other/0", "");
     assert_eq!((state(&world, 20), told(&mut world, 20)), ("silent", Some(true)));
     assert_eq!(asks(&mut world, 30), [""; 0], "it was silent already");
