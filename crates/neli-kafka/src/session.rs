@@ -436,8 +436,9 @@ impl Session {
             self.refuse_count(known, count);
             return false;
         }
+        let moves = |role| Elections::partition_of(role, known) != Elections::partition_of(role, count);
         // A smaller number comes from a broker that has not learnt of the new partitions yet.
-        if count > known.max(self.grown_to) {
+        if count > known.max(self.grown_to) && elections.roles.clone().any(moves) {
             self.grown_to = count;
             let warning = format!(
                 "topic \"{}\" had {known} partitions and has {count} now: each role stays in its partition while \

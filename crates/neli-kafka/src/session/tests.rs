@@ -228,6 +228,16 @@ fn roles_stay_where_they_are_when_partitions_are_added() {
     assert!(are_role_changes_reported(&describe(&mut session, TOPIC, 6)), "it is said once");
     assert!(are_role_changes_reported(&describe(&mut session, TOPIC, 3)), "by a broker that was told late");
     assert_eq!(session.election(5).unwrap().partition, 2);
+
+    // Candidates that start now look for these roles where they are.
+    for (roles, before, count) in [(3, 3, 6), (6, 6, 9), (12, 6, 12)] {
+        let mut session = self::session("127.0.0.1:9", roles);
+        session.handle_kafka_event(KafkaEvent::Partitions(before));
+        describe(&mut session, TOPIC, before);
+        let is_warning = |event: &SessionEvent| matches!(event, SessionEvent::Warning(_));
+        let moves = describe(&mut session, TOPIC, count).iter().any(is_warning);
+        assert_eq!(moves, roles == 12, "{roles} roles, {before} and {count} partitions");
+    }
 }
 
 #[test]
