@@ -49,7 +49,7 @@ const SAY_WHAT_TO_DO: [&str; 86] = [
     "min.insync.replicas=…: records that were read …",
     "message.timestamp.type=…: retention goes by …",
     "retention.bytes=…: a living leader's records …",
-    "it has one replica, though there are … brokers …",
+    "it has one replica…, though there are … brokers …",
     "its configuration can't be read (…): …",
     "retention.ms=…: a key is forgotten, …",
     "unclean.leader.election.enable=true: a fact may be lost, …",

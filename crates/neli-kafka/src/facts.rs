@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use neli_proto::fact::{Facts, FactsEvent, Place, TOPIC_SUFFIX, record_key};
-use neli_proto::topic::{JudgedPartition, TopicIdentity, judge_topic_of_facts, warning};
+use neli_proto::topic::{JudgedTopic, TopicIdentity, judge_topic_of_facts, warning};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::Message;
@@ -407,7 +407,7 @@ impl Thread {
             }
         }
         self.is_judged = true;
-        let place = JudgedPartition { bootstrap: &self.source.access.bootstrap, topic: name, partition: 0 };
+        let place = JudgedTopic { bootstrap: &self.source.access.bootstrap, topic: name };
         let risks = judge_topic_of_facts(&facts, (self.settings.retention, self.settings.window), place)
             .map_err(|refusal| TopicError::Refused(format!("topic {name:?}: {refusal}")))?;
         if !risks.is_empty() {
@@ -424,9 +424,9 @@ impl Thread {
         let mut created_with = None;
         while !self.is_over() {
             let brokers = match topic::look(client, &place, limit.ask())? {
-                Presence::There { layouts, .. } => {
+                Presence::There { layout, .. } => {
                     if let Some(brokers) = created_with {
-                        let (topic, replicas) = (place.topic, topic::replicas(&layouts));
+                        let (topic, replicas) = (place.topic, layout.fewest_replicas());
                         self.send(SessionEvent::Created { topic, replicas, brokers });
                         // Whoever has asked: facts may have been lost.
                         let id = self.id.get().unwrap_or_default();
@@ -456,7 +456,7 @@ impl Thread {
             }
             // The topic gets as many replicas as the journal has.
             let replicas = match topic::look(client, &self.source.elections, limit.ask())? {
-                Presence::There { layouts, .. } => topic::replicas(&layouts),
+                Presence::There { layout, .. } => layout.fewest_replicas(),
                 Presence::Coming | Presence::Missing { .. } => brokers.len().clamp(1, 3),
             };
             let wanted = facts_to_create(&place.topic, self.settings, replicas);

@@ -1,6 +1,5 @@
 //! Appends to the journal.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -135,7 +134,11 @@ impl Producer {
                     Ok(facts) => {
                         // With one replica the broker's session timeout is irrelevant, because no other broker takes over the partition. The
                         // partition's leader is not asked, because it must answer the claim.
-                        let broker = facts.layout.besides_leader().next().filter(|_| facts.layout.replicas.len() > 1);
+                        let broker = facts
+                            .layout
+                            .besides_leader()
+                            .next()
+                            .filter(|_| facts.layout.replicas.values().any(|of| of.len() > 1));
                         context.send(KafkaEvent::Topic { asked, facts });
                         // No other code waits for this answer, and the question is not repeated.
                         if let Some(broker) = broker
@@ -245,9 +248,9 @@ fn warm(producer: &Arc<BaseProducer<Deliveries>>, stopped: &Arc<AtomicBool>, bro
         let _ = topic_identity(producer.client(), &of.topic, broker, LONGEST);
         // The logs' bounds are not asked for: that question would wait in librdkafka's queue, and when its time is over, librdkafka would
         // close a connection whose login is slow.
-        let layouts = loop {
+        let leaders = loop {
             match topic::look(producer.client(), of, LONGEST) {
-                Ok(Presence::There { layouts, is_whole, .. }) if is_whole || broker.is_none() => break layouts,
+                Ok(Presence::There { leaders, is_whole, .. }) if is_whole || broker.is_none() => break leaders,
                 // R0 does not judge the embedded broker's topic. librdkafka itself looks for a missing topic less and less often, so a
                 // claim would wait up to a second.
                 Ok(_) if broker.is_some() => {
@@ -259,7 +262,6 @@ fn warm(producer: &Arc<BaseProducer<Deliveries>>, stopped: &Arc<AtomicBool>, bro
                 Ok(_) | Err(_) => return,
             }
         };
-        let leaders: BTreeSet<i32> = layouts.values().map(|layout| layout.leader).collect();
         for leader in leaders {
             let _ = topic_identity(producer.client(), &of.topic, Some(leader), LONGEST);
         }

@@ -361,9 +361,9 @@ impl Asker {
             let presence = presence.and_then(|there| self.admit(asked).map(|()| there).map_err(TopicError::Refused));
             let topic = &elections.topic;
             let pause = match presence {
-                Ok(Presence::There { partitions, layouts, is_whole }) if is_whole || !is_new() => {
+                Ok(Presence::There { partitions, layout, is_whole, .. }) if is_whole || !is_new() => {
                     if let Some(brokers) = created_with {
-                        let (topic, replicas) = (topic.clone(), topic::replicas(&layouts));
+                        let (topic, replicas) = (topic.clone(), layout.fewest_replicas());
                         reading.send(SessionEvent::Created { topic, replicas, brokers });
                     }
                     return reading.found(partitions);

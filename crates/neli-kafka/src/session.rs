@@ -12,7 +12,7 @@ use neli_proto::kafka::Event;
 use neli_proto::precedence::Assignment;
 use neli_proto::record::Record;
 use neli_proto::time::Time;
-use neli_proto::topic::{self, JudgedPartition, TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedTopic, TopicFacts, TopicIdentity};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::access::Access;
@@ -500,8 +500,7 @@ impl Session {
     /// R0, once in each reading of a role.
     fn judge_for(&mut self, role: u32, facts: &TopicFacts) {
         let Source { access, elections, .. } = &self.readers.source;
-        let partition = Elections::partition_of(role, self.router.partitions().unwrap_or(1));
-        let place = JudgedPartition { bootstrap: &access.bootstrap, topic: &elections.topic, partition };
+        let place = JudgedTopic { bootstrap: &access.bootstrap, topic: &elections.topic };
         match topic::judge(facts, place) {
             Ok(risks) => {
                 // Each role's reading is judged, and each time that it begins.

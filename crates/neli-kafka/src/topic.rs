@@ -1,13 +1,13 @@
 //! The election's topic: finds it, creates it if it is missing, and reads the facts that R0 judges.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use neli_proto::time::Time;
 use neli_proto::topic::{GONE_AFTER, Layout, TopicFacts, TopicSettings};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::metadata::{Metadata, MetadataBroker, MetadataTopic};
+use rdkafka::metadata::{Metadata, MetadataBroker, MetadataPartition, MetadataTopic};
 
 use crate::access::Access;
 use crate::clock;
@@ -51,18 +51,13 @@ const MOST_PARTITIONS: i32 = 100;
 /// Whether the topic exists.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Presence {
-    /// It exists with so many partitions, and a partition in use has a leader. The layout of each such partition, never none, and whether these are
-    /// all that are in use.
-    There { partitions: i32, layouts: BTreeMap<i32, Layout>, is_whole: bool },
+    /// It exists with so many partitions, and a partition in use has a leader. The layout and the leaders of those that have one, and whether these
+    /// are all that are in use.
+    There { partitions: i32, layout: Layout, leaders: BTreeSet<i32>, is_whole: bool },
     /// It exists, but no partition in use has a leader: it is being created, or the brokers that could lead are down.
     Coming,
     /// It does not exist; these brokers, which are up, could store it.
     Missing { brokers: Vec<i32> },
-}
-
-/// The number of replicas of the first of these partitions.
-pub(super) fn replicas(layouts: &BTreeMap<i32, Layout>) -> usize {
-    layouts.values().next().map_or(1, |layout| layout.replicas.len())
 }
 
 /// Why a question about the topic has no usable answer.
@@ -105,14 +100,12 @@ pub(super) fn look(
     let partitions = i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
     let in_use = elections.partitions_in_use(partitions);
     let led = topic.partitions().iter().filter(|partition| in_use.contains(&partition.id()) && partition.leader() >= 0);
-    let layouts: BTreeMap<i32, Layout> = led
-        .map(|partition| {
-            let (leader, replicas) = (partition.leader(), partition.replicas().to_vec());
-            (partition.id(), Layout { leader, replicas, brokers: brokers.clone() })
-        })
-        .collect();
-    let is_whole = layouts.len() == in_use.len();
-    Ok(if layouts.is_empty() { Presence::Coming } else { Presence::There { partitions, layouts, is_whole } })
+    let Some(first) = led.clone().min_by_key(|partition| partition.id()) else { return Ok(Presence::Coming) };
+    let leader = first.leader();
+    let leaders = led.clone().map(MetadataPartition::leader).collect();
+    let replicas: BTreeMap<i32, Vec<i32>> = led.map(|led| (led.id(), led.replicas().to_vec())).collect();
+    let is_whole = replicas.len() == in_use.len();
+    Ok(Presence::There { partitions, layout: Layout { leader, replicas, brokers }, leaders, is_whole })
 }
 
 /// The line about a missing topic for an operator, who may have mistyped the name.
@@ -269,10 +262,9 @@ pub(super) fn facts(
 ) -> Result<TopicFacts, TopicError> {
     let limit = answer_limit.ask();
     let asked = clock::now();
-    let missing = || TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition.into());
-    let Presence::There { layouts, .. } = look(client, elections, limit)? else { return Err(missing()) };
-    // All partitions of a topic have the same number of replicas, unless an operator has moved some.
-    let layout = layouts.into_values().next().ok_or_else(missing)?;
+    let Presence::There { layout, .. } = look(client, elections, limit)? else {
+        return Err(TopicError::Transient(RDKafkaErrorCode::UnknownTopicOrPartition.into()));
+    };
     let limit = answer_limit.answered(asked) * 2 + SETTINGS_ALLOWANCE;
     // Any broker can answer. The leader is asked last: it answers the requests of a connection one after another, and a claim may be
     // waiting there for its replicas. A broker that has just died is listed for some seconds more, so a second broker is asked before the

@@ -1,5 +1,6 @@
 //! R0: judges by the topic's configuration whether its log keeps the records that leases depend on.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -15,25 +16,30 @@ const LEAST_RETENTION: Duration = Duration::from_secs(600);
 /// The facts about the topic that R0 needs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopicFacts {
-    /// The brokers of the election's partition.
+    /// The brokers of the partitions in use.
     pub layout: Layout,
     /// The topic's configuration, or why none of it could be read.
     pub settings: Result<TopicSettings, String>,
 }
 
-/// The brokers of the election's partition.
+/// The brokers of the partitions in use.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Layout {
-    /// Id of the broker that leads the partition.
+    /// Id of the broker that leads the first of the partitions.
     pub leader: i32,
-    /// Ids of the brokers that hold a replica of the partition.
-    pub replicas: Vec<i32>,
+    /// Ids of the brokers that hold a replica of each partition. An operator may have moved some, or given replicas to some alone.
+    pub replicas: BTreeMap<i32, Vec<i32>>,
     /// Ids of the cluster's brokers that are up.
     pub brokers: Vec<i32>,
 }
 
 impl Layout {
-    /// The brokers that do not lead the partition.
+    /// The number of replicas of the partition that has the fewest.
+    pub fn fewest_replicas(&self) -> usize {
+        self.replicas.values().map(Vec::len).min().unwrap_or(1)
+    }
+
+    /// The brokers that do not lead the first partition.
     pub fn besides_leader(&self) -> impl Iterator<Item = i32> {
         self.brokers.iter().copied().filter(|broker| *broker != self.leader)
     }
@@ -59,15 +65,13 @@ pub struct TopicSettings {
     pub min_compaction_lag_ms: Option<i64>,
 }
 
-/// The judged partition and its cluster, for the commands that repair it.
+/// The judged topic and its cluster, for the commands that repair it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct JudgedPartition<'a> {
+pub struct JudgedTopic<'a> {
     /// Bootstrap servers.
     pub bootstrap: &'a str,
     /// The topic.
     pub topic: &'a str,
-    /// The election's partition.
-    pub partition: i32,
 }
 
 /// The topic that exists under the election's name, if any.
@@ -112,7 +116,7 @@ impl TopicFacts {
 /// # Errors
 ///
 /// The log may lose records that a lease depends on: the setting, its value and the right value.
-pub fn judge(facts: &TopicFacts, place: JudgedPartition<'_>) -> Result<Vec<Risk>, Risk> {
+pub fn judge(facts: &TopicFacts, place: JudgedTopic<'_>) -> Result<Vec<Risk>, Risk> {
     let refusal = facts.settings.iter().flat_map(refusals).next();
     refusal.map_or_else(|| Ok(risks(facts, place)), Err)
 }
@@ -131,7 +135,7 @@ pub fn refusals(settings: &TopicSettings) -> Vec<Risk> {
 }
 
 /// The other risks that apply to a topic.
-pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
+pub fn risks(facts: &TopicFacts, place: JudgedTopic<'_>) -> Vec<Risk> {
     let settings = match &facts.settings {
         Ok(settings) => settings,
         Err(reason) => return unread(facts, reason, place),
@@ -157,7 +161,7 @@ pub fn risks(facts: &TopicFacts, place: JudgedPartition<'_>) -> Vec<Risk> {
 }
 
 /// The risks of a topic whose settings can't be read.
-fn unread(facts: &TopicFacts, reason: &str, place: JudgedPartition<'_>) -> Vec<Risk> {
+fn unread(facts: &TopicFacts, reason: &str, place: JudgedTopic<'_>) -> Vec<Risk> {
     let text = format!("its configuration can't be read ({reason}): whether it keeps its records is unknown");
     iter::once(Risk { is_unread: true, ..Risk::of(text) }).chain(replication_risk(&facts.layout, None, place)).collect()
 }
@@ -171,7 +175,7 @@ fn unread(facts: &TopicFacts, reason: &str, place: JudgedPartition<'_>) -> Vec<R
 pub fn judge_topic_of_facts(
     facts: &TopicFacts,
     (retention, window): (Duration, Option<Duration>),
-    place: JudgedPartition<'_>,
+    place: JudgedTopic<'_>,
 ) -> Result<Vec<Risk>, Risk> {
     let settings = match &facts.settings {
         Ok(settings) => settings,
@@ -244,15 +248,17 @@ impl TopicSettings {
 }
 
 /// The risk of too few replicas. A cluster with one broker can't have more, so it is not warned about.
-fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedPartition<'_>) -> Option<Risk> {
+fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedTopic<'_>) -> Option<Risk> {
     let brokers = layout.brokers.len();
     if brokers < 2 {
         return None;
     }
-    if layout.replicas.len() < 2 {
+    let fewest = layout.fewest_replicas();
+    if fewest < 2 {
         let text = format!(
-            "it has one replica, though there are {brokers} brokers (it was created while one was up, or by \
-             hand): without that broker nobody can lead"
+            "it has one replica{}, though there are {brokers} brokers (it was created while one was up, or by \
+             hand): without that broker nobody can lead",
+            with_fewer_than(2, layout)
         );
         return Some(Risk { command: Some(more_replicas(layout, place)), ..Risk::of(text) });
     }
@@ -263,18 +269,33 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedParti
     })
 }
 
-/// The commands that give the partition up to three replicas, for a shell with Kafka's own tools. The broker that has the partition now
-/// stays its preferred leader.
-fn more_replicas(layout: &Layout, place: JudgedPartition<'_>) -> String {
-    let JudgedPartition { bootstrap, topic, partition } = place;
-    let others = layout.brokers.iter().filter(|id| !layout.replicas.contains(id));
-    let replicas: Vec<String> = layout.replicas.iter().chain(others).take(3).map(ToString::to_string).collect();
+/// Names the partitions with fewer replicas than this, unless all have fewer.
+fn with_fewer_than(count: usize, layout: &Layout) -> String {
+    let fewer = layout.replicas.iter().filter(|(_, replicas)| replicas.len() < count);
+    let numbers: Vec<String> = fewer.map(|(partition, _)| partition.to_string()).collect();
+    if numbers.len() == layout.replicas.len() {
+        return String::new();
+    }
+    format!(" of partition {}", numbers.join(", "))
+}
+
+/// The commands that give each partition up to three replicas, for a shell with Kafka's own tools. The broker that leads a partition by preference
+/// now goes on to do so.
+fn more_replicas(layout: &Layout, place: JudgedTopic<'_>) -> String {
+    let JudgedTopic { bootstrap, topic } = place;
+    let wanted = layout.brokers.len().min(3);
+    let too_few = layout.replicas.iter().filter(|(_, replicas)| replicas.len() < wanted);
+    let partition = |(partition, replicas): (&i32, &Vec<i32>)| {
+        let others = layout.brokers.iter().filter(|id| !replicas.contains(id));
+        let replicas: Vec<String> = replicas.iter().chain(others).take(wanted).map(ToString::to_string).collect();
+        format!("{{\"topic\":\"{topic}\",\"partition\":{partition},\"replicas\":[{}]}}", replicas.join(","))
+    };
     let assign = format!(
-        "echo '{{\"version\":1,\"partitions\":[{{\"topic\":\"{topic}\",\"partition\":{partition},\"replicas\":[{}]}}]}}' | \
+        "echo '{{\"version\":1,\"partitions\":[{}]}}' | \
          kafka-reassign-partitions.sh --bootstrap-server {bootstrap} --execute --reassignment-json-file /dev/stdin",
-        replicas.join(",")
+        too_few.map(partition).collect::<Vec<_>>().join(",")
     );
-    if replicas.len() < 3 {
+    if wanted < 3 {
         return assign;
     }
     format!(
@@ -290,7 +311,7 @@ fn more_replicas(layout: &Layout, place: JudgedPartition<'_>) -> String {
 pub struct Risk {
     /// The setting to alter, under Kafka's name for it.
     pub setting: Option<&'static str>,
-    /// The commands that give the partition more replicas, for a shell with Kafka's own tools, if it has one replica.
+    /// The commands that give its partitions more replicas, for a shell with Kafka's own tools, if it has one replica.
     pub command: Option<String>,
     /// Whether none of its settings could be read.
     pub is_unread: bool,

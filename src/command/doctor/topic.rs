@@ -7,7 +7,7 @@ use neli_kafka::{
     journal_to_create,
 };
 use neli_proto::candidate::Elector;
-use neli_proto::topic::{self, JudgedPartition, Risk, TopicFacts, TopicIdentity};
+use neli_proto::topic::{self, JudgedTopic, Risk, TopicFacts, TopicIdentity};
 
 use super::findings::{Findings, Fixes};
 use crate::config::Config;
@@ -28,7 +28,7 @@ pub(super) struct TopicCheck<'a> {
 }
 
 impl TopicCheck<'_> {
-    /// Checks a topic; returns the number of replicas that it has or would have.
+    /// Checks a topic; returns the number of replicas that each partition has at least or would have.
     pub(super) fn examine(&self, findings: &mut Findings) -> usize {
         let name = &self.elections.topic;
         let planned = self.planned();
@@ -109,7 +109,7 @@ impl TopicCheck<'_> {
         // Where there are more brokers, the check of the settings warns, with the commands that add a replica.
         let on_one_broker = (brokers == 1).then(|| self.on_one_broker("1 replica"));
         replicas(name, &used, least.unwrap_or(1), on_one_broker, findings);
-        used.first().map_or(1, |partition| partition.replicas)
+        used.iter().map(|partition| partition.replicas).min().unwrap_or(1)
     }
 
     /// What may follow if the topic's only replica is on the only broker.
@@ -138,7 +138,7 @@ impl TopicCheck<'_> {
     /// Checks R0 against the topic's settings, and gives the right values.
     fn settings(&self, facts: &TopicFacts, findings: &mut Findings) {
         let name = &self.elections.topic;
-        let place = JudgedPartition { bootstrap: &self.fixes.bootstrap, topic: name, partition: 0 };
+        let place = JudgedTopic { bootstrap: &self.fixes.bootstrap, topic: name };
         let (refusals, risks) = match self.facts {
             None => {
                 let refusals = facts.settings.as_ref().map(topic::refusals).unwrap_or_default();
@@ -208,13 +208,18 @@ fn identity(name: &str, identity: Option<TopicIdentity>, findings: &mut Findings
 fn replicas(name: &str, used: &[&PartitionSeen], least: u32, on_one_broker: Option<String>, findings: &mut Findings) {
     let behind = used.iter().filter(|partition| partition.in_sync < partition.replicas);
     let Some(PartitionSeen { number, replicas, in_sync, .. }) = behind.min_by_key(|partition| partition.in_sync) else {
-        let count = used.first().map_or(1, |partition| partition.replicas);
-        let all = if count == 1 { "1 replica".to_owned() } else { format!("{count} replicas, all in sync") };
-        if let Some(warning) = on_one_broker.filter(|_| count == 1) {
-            let fix = "add brokers, and a replica on each; the next start then prints the commands".to_owned();
-            return findings.warn("replicas", warning, Some(fix));
+        let Some(worst) = used.iter().min_by_key(|partition| partition.replicas) else { return };
+        let (number, count) = (worst.number, worst.replicas);
+        if count > 1 {
+            let least = if used.iter().all(|partition| partition.replicas == count) { "" } else { "at least " };
+            return findings.ok("replicas", about(name, format!("{least}{count} replicas, all in sync")));
         }
-        return findings.ok("replicas", about(name, all));
+        let Some(warning) = on_one_broker else {
+            let text = format!("partition {number} has one replica: without its broker nobody can lead there");
+            return findings.warn("replicas", about(name, text), None);
+        };
+        let fix = "add brokers, and a replica on each; the next start then prints the commands".to_owned();
+        return findings.warn("replicas", warning, Some(fix));
     };
     let text = format!("partition {number} has {in_sync} of {replicas} replicas in sync on brokers that answer");
     let text = about(name, text);
@@ -269,26 +274,30 @@ mod tests {
 
     #[test]
     fn replicas_that_are_behind_are_reported_and_too_few_fail() {
-        let report_of = |all: usize, on_one_broker: Option<&str>, in_sync: &[usize]| {
-            let partition = |(number, in_sync): (usize, &usize)| PartitionSeen {
+        let report_each = |all: &[usize], on_one_broker: Option<&str>, in_sync: &[usize]| {
+            let partition = |(number, (in_sync, replicas)): (usize, (&usize, &usize))| PartitionSeen {
                 number: i32::try_from(number).unwrap(),
                 is_led: true,
-                replicas: all,
+                replicas: *replicas,
                 in_sync: *in_sync,
             };
-            let partitions: Vec<PartitionSeen> = in_sync.iter().enumerate().map(partition).collect();
+            let partitions: Vec<PartitionSeen> = in_sync.iter().zip(all).enumerate().map(partition).collect();
             let mut findings = Findings::default();
             let on_one_broker = on_one_broker.map(ToOwned::to_owned);
             replicas("g.neli", &partitions.iter().collect::<Vec<_>>(), 2, on_one_broker, &mut findings);
             findings.text(Style { is_coloured: false, columns: None })
         };
+        let report_of = |all, on_one_broker, in_sync: &[usize]| report_each(&[all; 2], on_one_broker, in_sync);
         let report = |in_sync: &[usize]| report_of(3, None, in_sync);
         assert!(report_of(1, Some("1 replica"), &[1]).starts_with("WARN  replicas  1 replica\n"));
         assert_eq!(
             report_of(3, Some("1 replica"), &[3]),
             "ok    replicas  topic \"g.neli\": 3 replicas, all in sync\n"
         );
-        assert_eq!(report_of(1, None, &[1]), "ok    replicas  topic \"g.neli\": 1 replica\n");
+        let single = report_each(&[3, 1], None, &[3, 1]);
+        assert!(single.starts_with("WARN  replicas  topic \"g.neli\": partition 1 has one replica: "), "{single}");
+        let two = report_each(&[3, 2], None, &[3, 2]);
+        assert_eq!(two, "ok    replicas  topic \"g.neli\": at least 2 replicas, all in sync\n");
         assert_eq!(report(&[3, 3]), "ok    replicas  topic \"g.neli\": 3 replicas, all in sync\n");
         assert!(
             report(&[3, 2])

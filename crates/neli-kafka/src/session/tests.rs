@@ -159,7 +159,7 @@ async fn clients_without_an_answer_for_long_are_replaced() {
 async fn risks_of_the_topic_are_a_warning_once() {
     let mut session = session("127.0.0.1:9", 2);
     let settings = TopicSettings { unclean_leader_election: Some(true), ..TopicSettings::default() };
-    let layout = Layout { leader: 1, replicas: vec![1], brokers: vec![1] };
+    let layout = Layout { leader: 1, replicas: [(0, vec![1])].into(), brokers: vec![1] };
     let facts = TopicFacts { layout, settings: Ok(settings) };
     for role in [0, 1, 0] {
         session.judge_for(role, &facts);

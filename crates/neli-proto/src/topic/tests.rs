@@ -2,7 +2,7 @@ use alloc::vec;
 
 use super::*;
 
-const PLACE: JudgedPartition<'_> = JudgedPartition { bootstrap: "kafka:9092", topic: "g.neli", partition: 0 };
+const PLACE: JudgedTopic<'_> = JudgedTopic { bootstrap: "kafka:9092", topic: "g.neli" };
 
 fn settings() -> TopicSettings {
     TopicSettings {
@@ -17,7 +17,7 @@ fn settings() -> TopicSettings {
 }
 
 fn layout(brokers: i32, replicas: i32) -> Layout {
-    Layout { leader: 1, replicas: (1..=replicas).collect(), brokers: (1..=brokers).collect() }
+    Layout { leader: 1, replicas: [(0, (1..=replicas).collect())].into(), brokers: (1..=brokers).collect() }
 }
 
 fn facts(brokers: i32, replicas: i32, change: impl FnOnce(&mut TopicSettings)) -> TopicFacts {
@@ -41,7 +41,7 @@ fn the_topic_that_neli_run_creates_has_no_risk() {
 
 #[test]
 fn the_brokers_besides_the_leader_are_all_others() {
-    let layout = Layout { leader: 2, replicas: vec![2], brokers: vec![1, 2, 3] };
+    let layout = Layout { leader: 2, replicas: [(0, vec![2])].into(), brokers: vec![1, 2, 3] };
     assert_eq!(layout.besides_leader().collect::<Vec<_>>(), [1, 3]);
 }
 
@@ -121,11 +121,31 @@ fn a_single_replica_among_several_brokers_is_fixed_by_the_printed_command() {
                    min.insync.replicas=2";
     assert!(said.ends_with(&format!("without that broker nobody can lead; to fix it: {command}")), "{said}");
     assert!(!risks[0].to_string().contains("kafka-"), "the command stands apart");
-    let elsewhere =
-        TopicFacts { layout: Layout { leader: 2, replicas: vec![2], brokers: vec![1, 2] }, settings: Ok(settings()) };
+    let elsewhere = TopicFacts {
+        layout: Layout { leader: 2, replicas: [(0, vec![2])].into(), brokers: vec![1, 2] },
+        settings: Ok(settings()),
+    };
     let risks = judge(&elsewhere, PLACE).unwrap();
     let said = warning(&risks);
     assert!(said.contains("[2,1]") && !said.contains("kafka-configs"), "{said}");
+}
+
+/// After a fix of one partition the others still have one replica: stopping their broker stops their roles.
+#[test]
+fn each_partition_with_too_few_replicas_is_named_and_fixed() {
+    let mut facts = facts(3, 3, |_| {});
+    facts.layout.replicas.extend([(1, vec![2]), (2, vec![3, 1]), (4, vec![1])]);
+    let risks = judge(&facts, PLACE).unwrap();
+    assert_eq!(risks.len(), 1, "{risks:?}");
+    assert!(risks[0].to_string().starts_with("it has one replica of partition 1, 4, though there are 3 "), "{risks:?}");
+    let command = risks[0].command.as_deref().unwrap();
+    let fixed = |partition, replicas| {
+        command.contains(&format!("{{\"topic\":\"g.neli\",\"partition\":{partition},\"replicas\":[{replicas}]}}"))
+    };
+    assert!(fixed(1, "2,1,3") && fixed(2, "3,1,2") && fixed(4, "1,2,3"), "{command}");
+    assert!(!command.contains("\"partition\":0"), "{command}");
+    facts.layout.replicas.retain(|_, replicas| replicas.len() == 1);
+    assert!(warning(&judge(&facts, PLACE).unwrap()).starts_with("it has one replica, though"), "all of them");
 }
 
 #[test]
