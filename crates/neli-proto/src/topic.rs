@@ -247,7 +247,7 @@ impl TopicSettings {
     }
 }
 
-/// The risk of too few replicas. A cluster with one broker can't have more, so it is not warned about.
+/// The risk of too few replicas, or of a minimum in sync that the loss of one broker may miss. A cluster with one broker can't have more, so it is not warned about.
 fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedTopic<'_>) -> Option<Risk> {
     let brokers = layout.brokers.len();
     if brokers < 2 {
@@ -262,11 +262,22 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedTopic
         );
         return Some(Risk { command: Some(more_replicas(layout, place)), ..Risk::of(text) });
     }
-    min_insync.filter(|least| *least < 2).map(|least| {
+    let least = min_insync?;
+    if least < 2 {
         let text =
             format!("min.insync.replicas={least}: records that were read may be lost with one broker; 2 is right");
-        Risk::of_setting("min.insync.replicas", text)
-    })
+        return Some(Risk::of_setting("min.insync.replicas", text));
+    }
+    if fewest > least as usize {
+        return None;
+    }
+    let text = format!(
+        "min.insync.replicas={least} with {fewest} replicas{}: while one of their brokers is down, nobody can lead; a minimum of 2 with \
+         3 replicas is right",
+        with_fewer_than(fewest + 1, layout)
+    );
+    let command = (fewest < 3 && brokers > 2).then(|| more_replicas(layout, place));
+    Some(Risk { command, ..Risk::of_setting("min.insync.replicas", text) })
 }
 
 /// Names the partitions with fewer replicas than this, unless all have fewer.

@@ -47,7 +47,7 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
         let look = |elections, facts| TopicCheck { elections, facts, examination: &examination, fixes: &fixes, config };
-        let replicas = look(config.elections.clone(), None).examine(findings);
+        let to_spare = look(config.elections.clone(), None).examine(findings);
         if let Some((elections, facts)) = topic_of_facts(config) {
             look(elections, Some(facts)).examine(findings);
         }
@@ -55,7 +55,7 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
         let number = |name| number(answer.as_deref().unwrap_or_default(), name);
         let time = |name| number(name).map(Duration::from_millis);
         let lease = (&config.timings, config.lease_shown.as_str());
-        outlive_broker(lease, answer.as_ref().map(|_| time(BROKER_SESSION)), replicas, findings);
+        outlive_broker(lease, answer.as_ref().map(|_| time(BROKER_SESSION)), to_spare, findings);
         if matches!(config.timings.elector(), Elector::Group(_)) {
             let claims_nothing = config.timings.elector() == Elector::Group(None);
             let most_members = number(MOST_MEMBERS).and_then(|most| usize::try_from(most).ok());
@@ -143,12 +143,12 @@ fn number(settings: &[(String, Option<String>)], name: &str) -> Option<u64> {
     value.as_deref()?.parse().ok()
 }
 
-/// Checks whether the lease, which is given with its option as a user would type it, is longer than the time of a broker's death. If the topic
-/// has a single replica, no lease is long enough.
+/// Checks whether the lease, which is given with its option as a user would type it, is longer than the time of a broker's death. If Kafka
+/// needs every broker of a partition, no lease is long enough.
 fn outlive_broker(
     (timings, shown): (&Timings, &str),
     session: Result<Option<Duration>, &NotAnswered>,
-    replicas: usize,
+    to_spare: usize,
     findings: &mut Findings,
 ) {
     let check = "broker-session";
@@ -163,8 +163,8 @@ fn outlive_broker(
         }
         Err(NotAnswered::Other(why)) => findings.skipped(check, format!("brokers' settings are unknown: {why}")),
         Ok(None) => findings.skipped(check, format!("no broker reports its {BROKER_SESSION}")),
-        Ok(Some(_)) if replicas < 2 => {
-            findings.ok(check, "one replica: whatever the lease, nobody leads while its broker is away");
+        Ok(Some(_)) if to_spare == 0 => {
+            findings.skipped(check, "whatever the lease, nobody leads while a broker of its partition is down");
         }
         Ok(Some(session)) => {
             let Some(warning) = assumptions::warning(timings, session) else {
@@ -293,15 +293,16 @@ mod tests {
             preempt_after: None,
             overlap: None,
         };
-        let of = |seconds, replicas, session| {
+        let of = |seconds, to_spare, session| {
             let timings = Timings::new(durations(seconds), Elector::Log).unwrap();
-            page_of(|findings| outlive_broker((&timings, "--lease 5"), session, replicas, findings))
+            page_of(|findings| outlive_broker((&timings, "--lease 5"), session, to_spare, findings))
         };
         let known = Ok(Some(Duration::from_secs(9)));
-        assert!(of(5, 3, known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 3, known));
-        assert!(of(30, 3, known).starts_with("ok    broker-session  the lease outlives"), "{}", of(30, 3, known));
-        assert!(of(5, 1, known).starts_with("ok    broker-session  one replica"), "{}", of(5, 1, known));
-        let unknown = of(5, 3, Err(&NotAnswered::Forbidden));
+        assert!(of(5, 1, known).starts_with("WARN  broker-session  --lease 5: "), "{}", of(5, 1, known));
+        assert!(of(30, 1, known).starts_with("ok    broker-session  the lease outlives"), "{}", of(30, 1, known));
+        let none = of(30, 0, known);
+        assert!(none.contains("  broker-session  whatever the lease, ") && !none.starts_with("ok "), "{none}");
+        let unknown = of(5, 1, Err(&NotAnswered::Forbidden));
         assert!(unknown.contains("DESCRIBE_CONFIGS") && !unknown.contains("fix: "), "{unknown}");
     }
 

@@ -28,11 +28,11 @@ pub(super) struct TopicCheck<'a> {
 }
 
 impl TopicCheck<'_> {
-    /// Checks a topic; returns the number of replicas that each partition has at least or would have.
+    /// Checks a topic; returns how many brokers of each of its partitions may be down, now or once it is created, while Kafka appends records.
     pub(super) fn examine(&self, findings: &mut Findings) -> usize {
         let name = &self.elections.topic;
         let planned = self.planned();
-        let replicas = planned.replicas.and_then(|count| usize::try_from(count).ok()).unwrap_or(1);
+        let replicas = planned.replicas.and_then(|count| usize::try_from(count).ok()).unwrap_or(1).max(1);
         match self.examination.topic(&self.elections) {
             Err(NotAnswered::Forbidden) => {
                 let text = about(name, "this user has no right to DESCRIBE it; allow READ and WRITE, which imply it");
@@ -45,7 +45,8 @@ impl TopicCheck<'_> {
             Err(NotAnswered::Other(why)) => findings.fail("topic", about(name, why), None),
             Ok(Some(seen)) => return self.there(&seen, findings),
         }
-        replicas
+        // With three replicas or more a minimum of two is planned.
+        replicas.min(2) - 1
     }
 
     fn planned(&self) -> NewTopic<'_> {
@@ -108,8 +109,9 @@ impl TopicCheck<'_> {
         let brokers = seen.facts.as_ref().map_or(0, |facts| facts.layout.brokers.len());
         // Where there are more brokers, the check of the settings warns, with the commands that add a replica.
         let on_one_broker = (brokers == 1).then(|| self.on_one_broker("1 replica"));
-        replicas(name, &used, least.unwrap_or(1), on_one_broker, findings);
-        used.iter().map(|partition| partition.replicas).min().unwrap_or(1)
+        let least = least.unwrap_or(1);
+        replicas(name, &used, least, on_one_broker, findings);
+        used.iter().map(|partition| partition.replicas.saturating_sub(least as usize)).min().unwrap_or(0)
     }
 
     /// What may follow if the topic's only replica is on the only broker.

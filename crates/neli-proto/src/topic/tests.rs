@@ -36,7 +36,6 @@ fn the_topic_that_neli_run_creates_has_no_risk() {
     let facts = facts(3, 3, |_| {});
     assert!(facts.cut_is_harmless() && facts.gaps_are_markers());
     assert_eq!(judged(1, 1, |s| s.min_insync_replicas = Some(1)).unwrap(), []);
-    assert_eq!(judged(2, 2, |_| {}).unwrap(), [], "two brokers can't do better");
 }
 
 #[test]
@@ -128,6 +127,22 @@ fn a_single_replica_among_several_brokers_is_fixed_by_the_printed_command() {
     let risks = judge(&elsewhere, PLACE).unwrap();
     let said = warning(&risks);
     assert!(said.contains("[2,1]") && !said.contains("kafka-configs"), "{said}");
+}
+
+/// A graceful stop of one broker would stop every job.
+#[test]
+fn a_minimum_of_all_replicas_is_a_risk() {
+    let said = |brokers, replicas, least| {
+        let risks = judged(brokers, replicas, |s| s.min_insync_replicas = Some(least)).unwrap();
+        assert_eq!(risks.len(), 1, "{risks:?}");
+        warning(&risks)
+    };
+    let all = said(3, 3, 3);
+    assert!(all.starts_with("min.insync.replicas=3 with 3 replicas: while ") && !all.contains("to fix it"), "{all}");
+    let two = said(3, 2, 2);
+    assert!(two.starts_with("min.insync.replicas=2 with 2 replicas: while ") && two.contains("[1,2,3]"), "{two}");
+    let on_two_brokers = said(2, 2, 2);
+    assert!(on_two_brokers.ends_with("a minimum of 2 with 3 replicas is right"), "{on_two_brokers}");
 }
 
 /// After a fix of one partition the others still have one replica: stopping their broker stops their roles.
