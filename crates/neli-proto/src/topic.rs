@@ -247,7 +247,8 @@ impl TopicSettings {
     }
 }
 
-/// The risk of too few replicas, or of a minimum in sync that the loss of one broker may miss. A cluster with one broker can't have more, so it is not warned about.
+/// The risk of too few replicas, or of a minimum in sync that is missed without one broker. A cluster with one broker, or with two, can't do better,
+/// so it is not warned about.
 fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedTopic<'_>) -> Option<Risk> {
     let brokers = layout.brokers.len();
     if brokers < 2 {
@@ -268,7 +269,7 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedTopic
             format!("min.insync.replicas={least}: records that were read may be lost with one broker; 2 is right");
         return Some(Risk::of_setting("min.insync.replicas", text));
     }
-    if fewest > least as usize {
+    if fewest > least as usize || brokers < 3 {
         return None;
     }
     let text = format!(
@@ -276,7 +277,7 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedTopic
          3 replicas is right",
         with_fewer_than(fewest + 1, layout)
     );
-    let command = (fewest < 3 && brokers > 2).then(|| more_replicas(layout, place));
+    let command = (fewest < 3).then(|| more_replicas(layout, place));
     Some(Risk { command, ..Risk::of_setting("min.insync.replicas", text) })
 }
 
