@@ -9,22 +9,33 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 use std::time::Duration;
 
 use harness::accounts::{Account, PASSWORD};
 use harness::candidate::{Candidate, Elector};
 use harness::election::TestElection;
-use harness::kafka::Kafka;
+use harness::kafka::{Broker, Kafka};
 use neli_kafka::clock;
 use nix::sys::signal::Signal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
 const CLIENT: &str = "neli";
 
+/// The shared Kafka, or one of our own if that was started by another program, without accounts.
+fn kafka() -> &'static Kafka {
+    static OWN: OnceLock<(Kafka, Broker)> = OnceLock::new();
+    let own = || {
+        let broker = Broker::own();
+        (broker.kafka(), broker)
+    };
+    let shared = Kafka::shared();
+    if shared.accounts_address().is_some() { shared } else { &OWN.get_or_init(own).0 }
+}
+
 fn election(elector: Elector) -> TestElection {
-    TestElection::new(PROGRAM, Kafka::shared(), elector)
+    TestElection::new(PROGRAM, kafka(), elector)
 }
 
 /// An identity provider's token endpoint in this process. It gives unsigned tokens, which Kafka accepts by default, to clients with the
@@ -91,7 +102,7 @@ impl Endpoint {
         let file = election.directory().join("properties");
         fs::write(&file, text).expect("the directory is ours");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
-        let address = Kafka::shared().accounts_address().expect("the broker has a listener with accounts");
+        let address = kafka().accounts_address().expect("the broker has a listener with accounts");
         let candidate =
             Candidate::new(Path::new(PROGRAM)).option("--group", &election.group).option("--brokers", address);
         let candidate = candidate.option("--elect", elector.name()).job(election.witness().command());
@@ -191,6 +202,7 @@ fn a_token_endpoint_that_refuses_is_final() {
     let message = errors[0].text("message");
     assert_finding(message, &endpoint, &["401", "invalid_client", "sasl.oauthbearer.client.secret"]);
     assert!(!message.contains(PASSWORD) && run.events("job_started").is_empty(), "{run:?}");
+    assert!(run.warnings_with("it tries again").is_empty(), "{run:?}");
 }
 
 /// The candidate waits for an endpoint that can't be reached, as it does for Kafka.

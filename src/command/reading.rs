@@ -451,13 +451,11 @@ impl Following {
     }
 }
 
-/// Of this group's elections, or of all. The brokers' timestamps show the time in all topics, so those of other groups' elections matter too.
+/// Of this group's elections, or of all.
 pub(super) fn observers<'a>(topics: &'a Topics, group: Option<&str>) -> impl Iterator<Item = &'a Observer> {
     let elections = topics.topics().flat_map(|(_, read)| read.topic().elections());
-    let matters = move |found: &&Election| {
-        group.is_none_or(|group| *found.place().group == *group) || found.observer().is_brokers_time()
-    };
-    elections.filter(matters).map(Election::observer)
+    let is_meant = move |found: &&Election| group.is_none_or(|group| *found.place().group == *group);
+    elections.filter(is_meant).map(Election::observer)
 }
 
 /// Passes on an event that is no record. Returns what users are told of it: a warning, or that Kafka does not answer, or does again.

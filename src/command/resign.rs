@@ -86,9 +86,17 @@ async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
             "--role says whose leader is to stand down, and --all-roles asks the leaders of all, one after the other",
         )?;
     }
+    // Leaders that seem silent are listened for at once, and not one after the other.
+    let all = if resign.all_roles { Observation::of_leaders(&resign.look, found.clone()).await.ok() } else { None };
+    let (at, seen) = (read_at(), all.iter().flat_map(Observation::seen));
+    let vacant = seen.filter(|seen| seen.leadership(at).is_vacant());
+    let vacant: BTreeMap<u32, Answer> = vacant.map(|seen| (seen.election.role, nobody_leads(seen, at))).collect();
     let mut handovers = Vec::new();
     for (election, one) in found.elections.iter().zip(found.each()) {
-        let handover = or_no_answer(hand_over_one(resign, to, one).await, |why| unknown(election, &why));
+        let handover = match vacant.get(&election.role) {
+            Some(nobody) => Ok(nobody.clone()),
+            None => or_no_answer(hand_over_one(resign, to, one).await, |why| unknown(election, &why)),
+        };
         if !add(&mut handovers, handover, |refusal| unknown(election, refusal))? {
             break;
         }

@@ -1,6 +1,6 @@
 //! The election's topic: finds it, creates it if it is missing, and reads the facts that R0 judges.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli_proto::time::Time;
@@ -99,12 +99,13 @@ pub(super) fn look(
     }
     let partitions = i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX);
     let in_use = elections.partitions_in_use(partitions);
-    let led = topic.partitions().iter().filter(|partition| in_use.contains(&partition.id()) && partition.leader() >= 0);
+    let used = topic.partitions().iter().filter(|partition| in_use.contains(&partition.id()));
+    let led = used.clone().filter(|partition| partition.leader() >= 0);
     let Some(first) = led.clone().min_by_key(|partition| partition.id()) else { return Ok(Presence::Coming) };
     let leader = first.leader();
-    let leaders = led.clone().map(MetadataPartition::leader).collect();
-    let replicas: BTreeMap<i32, Vec<i32>> = led.map(|led| (led.id(), led.replicas().to_vec())).collect();
-    let is_whole = replicas.len() == in_use.len();
+    let is_whole = led.clone().count() == in_use.len();
+    let leaders = led.map(MetadataPartition::leader).collect();
+    let replicas = used.map(|partition| (partition.id(), partition.replicas().to_vec())).collect();
     Ok(Presence::There { partitions, layout: Layout { leader, replicas, brokers }, leaders, is_whole })
 }
 

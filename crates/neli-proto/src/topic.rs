@@ -269,13 +269,13 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedTopic
             format!("min.insync.replicas={least}: records that were read may be lost with one broker; 2 is right");
         return Some(Risk::of_setting("min.insync.replicas", text));
     }
-    if fewest > least as usize || brokers < 3 {
+    if fewest > least as usize || brokers.max(fewest) < 3 {
         return None;
     }
     let text = format!(
         "min.insync.replicas={least} with {fewest} replicas{}: while one of their brokers is down, nobody can lead; a minimum of 2 with \
          3 replicas is right",
-        with_fewer_than(fewest + 1, layout)
+        with_fewer_than(least as usize + 1, layout)
     );
     let command = (fewest < 3).then(|| more_replicas(layout, place));
     Some(Risk { command, ..Risk::of_setting("min.insync.replicas", text) })
@@ -288,7 +288,7 @@ fn with_fewer_than(count: usize, layout: &Layout) -> String {
     if numbers.len() == layout.replicas.len() {
         return String::new();
     }
-    format!(" of partition {}", numbers.join(", "))
+    format!(" of partition{} {}", if numbers.len() == 1 { "" } else { "s" }, numbers.join(", "))
 }
 
 /// The commands that give each partition up to three replicas, for a shell with Kafka's own tools. The broker that leads a partition by preference
@@ -350,7 +350,12 @@ impl fmt::Display for Risk {
 
 /// One warning about all risks, with the commands.
 pub fn warning(risks: &[Risk]) -> String {
+    /// A longer line of the log is cut, and so would be the command of many partitions.
+    const LONGEST: usize = 1_500;
     let text = |risk: &Risk| match &risk.command {
+        Some(command) if command.len() > LONGEST => {
+            format!("{risk}; `neli-run doctor` prints the command that fixes it")
+        }
         Some(command) => format!("{risk}; to fix it: {command}"),
         None => risk.to_string(),
     };

@@ -142,6 +142,13 @@ fn a_minimum_of_all_replicas_is_a_risk() {
     let two = said(3, 2, 2);
     assert!(two.starts_with("min.insync.replicas=2 with 2 replicas: while ") && two.contains("[1,2,3]"), "{two}");
     assert_eq!(judged(2, 2, |_| {}).unwrap(), [], "two brokers can't do better");
+    let one_down = Layout { brokers: vec![1, 2], ..layout(3, 3) };
+    let facts =
+        TopicFacts { layout: one_down, settings: Ok(TopicSettings { min_insync_replicas: Some(3), ..settings() }) };
+    assert_eq!(judge(&facts, PLACE).unwrap().len(), 1, "there is a third, which is down");
+    let mut facts = self::facts(3, 3, |settings| settings.min_insync_replicas = Some(3));
+    facts.layout.replicas.extend([(1, vec![1, 2]), (2, vec![1, 2, 3, 4])]);
+    assert!(warning(&judge(&facts, PLACE).unwrap()).contains(" of partitions 0, 1: while"), "partition 2 has one more");
 }
 
 /// After a fix of one partition the others still have one replica: stopping their broker stops their roles.
@@ -151,13 +158,20 @@ fn each_partition_with_too_few_replicas_is_named_and_fixed() {
     facts.layout.replicas.extend([(1, vec![2]), (2, vec![3, 1]), (4, vec![1])]);
     let risks = judge(&facts, PLACE).unwrap();
     assert_eq!(risks.len(), 1, "{risks:?}");
-    assert!(risks[0].to_string().starts_with("it has one replica of partition 1, 4, though there are 3 "), "{risks:?}");
+    assert!(
+        risks[0].to_string().starts_with("it has one replica of partitions 1, 4, though there are 3 "),
+        "{risks:?}"
+    );
     let command = risks[0].command.as_deref().unwrap();
     let fixed = |partition, replicas| {
         command.contains(&format!("{{\"topic\":\"g.neli\",\"partition\":{partition},\"replicas\":[{replicas}]}}"))
     };
     assert!(fixed(1, "2,1,3") && fixed(2, "3,1,2") && fixed(4, "1,2,3"), "{command}");
     assert!(!command.contains("\"partition\":0"), "{command}");
+    let mut of_many = facts.clone();
+    of_many.layout.replicas.extend((5..100).map(|partition| (partition, vec![1])));
+    let said = warning(&judge(&of_many, PLACE).unwrap());
+    assert!(said.len() < 1_000 && said.contains("`neli-run doctor` prints the command"), "{said}");
     facts.layout.replicas.retain(|_, replicas| replicas.len() == 1);
     assert!(warning(&judge(&facts, PLACE).unwrap()).starts_with("it has one replica, though"), "all of them");
 }
