@@ -276,7 +276,8 @@ fn host(url: &str) -> String {
     if host.is_empty() { String::new() } else { format!(" {host}") }
 }
 
-/// The line about a login that the broker refuses, with librdkafka's reason and advice. `was_accepted`: an earlier one of the same client's was not.
+/// The line about a login that the broker refuses, with librdkafka's reason and advice. `was_accepted`: an earlier login
+/// of this client was.
 pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool, was_accepted: bool) -> String {
     let advice = if asks_for_tokens {
         "that the broker accepts this provider's tokens, and sasl.oauthbearer.scope"
