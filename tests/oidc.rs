@@ -3,40 +3,34 @@
 
 #![expect(clippy::expect_used, reason = "a test fails by a panic")]
 
+#[path = "e2e/guarded.rs"]
+mod guarded;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use harness::accounts::{Account, PASSWORD};
 use harness::candidate::{Candidate, Elector};
-use harness::election::TestElection;
-use harness::kafka::{Broker, Kafka};
 use neli_kafka::clock;
 use nix::sys::signal::Signal;
 
+use guarded::{Guarded, assert_refused};
+
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
+
+/// A candidate with no option except the log's format.
+fn bare() -> Candidate {
+    Candidate::new(Path::new(PROGRAM))
+}
+
 const CLIENT: &str = "neli";
-
-/// The shared Kafka, or one of our own if that was started by another program, without accounts.
-fn kafka() -> &'static Kafka {
-    static OWN: OnceLock<(Kafka, Broker)> = OnceLock::new();
-    let own = || {
-        let broker = Broker::own();
-        (broker.kafka(), broker)
-    };
-    let shared = Kafka::shared();
-    if shared.accounts_address().is_some() { shared } else { &OWN.get_or_init(own).0 }
-}
-
-fn election(elector: Elector) -> TestElection {
-    TestElection::new(PROGRAM, kafka(), elector)
-}
 
 /// An identity provider's token endpoint in this process. It gives unsigned tokens, which Kafka accepts by default, to clients with the
 /// right secret.
@@ -44,16 +38,16 @@ struct Endpoint {
     address: SocketAddr,
     /// How many tokens were requested.
     asked: Arc<AtomicUsize>,
-    mood: Arc<Mutex<Mood>>,
+    reply: Arc<Mutex<Reply>>,
 }
 
 /// The endpoint's answer to a client with the right secret.
 #[derive(Clone, Copy)]
-enum Mood {
-    Gives,
-    Refuses,
-    /// Closes the connection without an answer.
-    HangsUp,
+enum Reply {
+    Token,
+    Refusal,
+    /// It closes the connection.
+    None,
 }
 
 impl Endpoint {
@@ -61,27 +55,27 @@ impl Endpoint {
     fn start(life: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let endpoint = Self { address, asked: Arc::default(), mood: Arc::new(Mutex::new(Mood::Gives)) };
-        let (asked, mood) = (Arc::clone(&endpoint.asked), Arc::clone(&endpoint.mood));
+        let endpoint = Self { address, asked: Arc::default(), reply: Arc::new(Mutex::new(Reply::Token)) };
+        let (asked, reply) = (Arc::clone(&endpoint.asked), Arc::clone(&endpoint.reply));
         // The thread ends with this process, as do the clients.
         thread::spawn(move || {
             for connection in listener.incoming().map_while(Result::ok) {
                 // The client may be killed during its request.
                 let Some(secret_is_right) = read_request(&connection) else { continue };
                 asked.fetch_add(1, Ordering::Relaxed);
-                let mood = *mood.lock().expect("no panic while it was locked");
-                let _ = match mood {
-                    Mood::Gives if secret_is_right => answer(&connection, Some(&token(life))),
-                    Mood::Gives | Mood::Refuses => answer(&connection, None),
-                    Mood::HangsUp => Ok(()),
+                let reply = *reply.lock().expect("no panic while it was locked");
+                let _ = match reply {
+                    Reply::Token if secret_is_right => answer(&connection, Some(&token(life))),
+                    Reply::Token | Reply::Refusal => answer(&connection, None),
+                    Reply::None => Ok(()),
                 };
             }
         });
         endpoint
     }
 
-    fn turn(&self, mood: Mood) {
-        *self.mood.lock().expect("no panic while it was locked") = mood;
+    fn set_reply(&self, reply: Reply) {
+        *self.reply.lock().expect("no panic while it was locked") = reply;
     }
 
     fn asked(&self) -> usize {
@@ -89,7 +83,7 @@ impl Endpoint {
     }
 
     /// A candidate that gets its tokens here; its properties come from a file.
-    fn candidate(&self, election: &TestElection, elector: Elector) -> Candidate {
+    fn candidate(&self, guarded: &Guarded, elector: Elector) -> Candidate {
         let text = format!(
             "security.protocol=SASL_PLAINTEXT\n\
              sasl.mechanisms=OAUTHBEARER\n\
@@ -99,14 +93,10 @@ impl Endpoint {
              sasl.oauthbearer.token.endpoint.url=http://{}/token\n",
             self.address
         );
-        let file = election.directory().join("properties");
+        let file = guarded.election.directory().join("properties");
         fs::write(&file, text).expect("the directory is ours");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("the file's mode can be set");
-        let address = kafka().accounts_address().expect("the broker has a listener with accounts");
-        let candidate =
-            Candidate::new(Path::new(PROGRAM)).option("--group", &election.group).option("--brokers", address);
-        let candidate = candidate.option("--elect", elector.name()).job(election.witness().command());
-        candidate.option("--properties", file)
+        guarded.candidate(elector, &[]).option("--properties", file)
     }
 }
 
@@ -171,11 +161,11 @@ fn assert_finding(message: &str, endpoint: &Endpoint, words: &[&str]) {
 #[test]
 #[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_candidate_with_a_token_leads_and_hides_its_secret() {
-    let election = election(Elector::Group);
+    let guarded = Guarded::new(Elector::Group);
     let endpoint = Endpoint::start(Duration::from_hours(1));
-    let mut run = endpoint.candidate(&election, Elector::Group).flag("-v").property("debug", "all").start();
+    let mut run = endpoint.candidate(&guarded, Elector::Group).flag("-v").property("debug", "all").start();
     let term = run.await_lead();
-    election.await_witness(term);
+    guarded.election.await_witness(term);
     assert!(endpoint.asked() >= 3, "reader, producer, member: {}", endpoint.asked());
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 0);
@@ -185,41 +175,36 @@ fn a_candidate_with_a_token_leads_and_hides_its_secret() {
         "librdkafka says what it was configured with, and redacts it"
     );
     assert!(!debug.contains(PASSWORD), "{debug}");
-    election.close([run]);
+    guarded.election.close([run]);
 }
 
 /// At the start a refusal is final, like a wrong password.
 #[test]
 #[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_token_endpoint_that_refuses_is_final() {
-    let election = election(Elector::Log);
+    let guarded = Guarded::new(Elector::Log);
     let endpoint = Endpoint::start(Duration::from_hours(1));
-    endpoint.turn(Mood::Refuses);
-    let mut run = endpoint.candidate(&election, Elector::Log).start();
-    assert_eq!(run.status(), 125, "{run:?}");
-    let errors = run.events("error");
-    assert_eq!(errors.len(), 1, "{run:?}");
-    let message = errors[0].text("message");
-    assert_finding(message, &endpoint, &["401", "invalid_client", "sasl.oauthbearer.client.secret"]);
-    assert!(!message.contains(PASSWORD) && run.events("job_started").is_empty(), "{run:?}");
-    assert!(run.warnings_with("it tries again").is_empty(), "{run:?}");
+    endpoint.set_reply(Reply::Refusal);
+    let run = endpoint.candidate(&guarded, Elector::Log).start();
+    let address = endpoint.address.to_string();
+    assert_refused(run, &[&address, "401", "invalid_client", "sasl.oauthbearer.client.secret"]);
 }
 
 /// The candidate waits for an endpoint that can't be reached, as it does for Kafka.
 #[test]
 #[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_token_endpoint_that_does_not_answer_is_waited_for() {
-    let election = election(Elector::Log);
+    let guarded = Guarded::new(Elector::Log);
     let endpoint = Endpoint::start(Duration::from_hours(1));
-    endpoint.turn(Mood::HangsUp);
-    let mut run = endpoint.candidate(&election, Elector::Log).start();
+    endpoint.set_reply(Reply::None);
+    let mut run = endpoint.candidate(&guarded, Elector::Log).start();
     let down = run.await_event("broker_down");
     assert_finding(down.text("error"), &endpoint, &["Empty reply", "sasl.oauthbearer.token.endpoint.url"]);
-    endpoint.turn(Mood::Gives);
+    endpoint.set_reply(Reply::Token);
     run.await_lead();
     run.await_event("broker_up");
     assert_eq!(run.count("broker_down"), 1, "one line: {run:?}");
-    election.close([run]);
+    guarded.election.close([run]);
 }
 
 /// A new token is requested before the old one expires. If there is none, the lead does not end while the lease lasts, not even when the
@@ -227,20 +212,20 @@ fn a_token_endpoint_that_does_not_answer_is_waited_for() {
 #[test]
 #[cfg_attr(not(feature = "oidc"), ignore = "needs the feature oidc")]
 fn a_token_endpoint_that_fails_later_ends_no_lead_before_the_lease() {
-    let election = election(Elector::Log);
+    let guarded = Guarded::new(Elector::Log);
     // A new token is requested after four seconds, and ten seconds after a refusal.
     let endpoint = Endpoint::start(Duration::from_secs(5));
-    let mut run = endpoint.candidate(&election, Elector::Log).lease("1m").start();
+    let mut run = endpoint.candidate(&guarded, Elector::Log).lease("1m").start();
     let term = run.await_lead();
-    election.await_witness(term);
-    endpoint.turn(Mood::Refuses);
+    guarded.election.await_witness(term);
+    endpoint.set_reply(Reply::Refusal);
     let warning = run.await_event("warning");
     assert_finding(warning.text("message"), &endpoint, &["401", "sasl.oauthbearer.client.secret", "every 10 s"]);
     let down = run.await_event("broker_down");
-    endpoint.turn(Mood::Gives);
+    endpoint.set_reply(Reply::Token);
     run.await_event("broker_up");
     assert_eq!((run.count("leading"), run.count("fenced"), run.count("error")), (1, 0, 0), "{down:?}");
     run.signal(Signal::SIGTERM);
     assert_eq!(run.status(), 0);
-    election.close([run]);
+    guarded.election.close([run]);
 }

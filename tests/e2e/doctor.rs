@@ -18,7 +18,7 @@ use nix::libc;
 use nix::unistd::Uid;
 use serde_json::Value;
 
-use crate::bad_input::Guarded;
+use crate::guarded::Guarded;
 use crate::{PROGRAM, election};
 
 /// The exit status and the findings, which are checked against docs/json.md.

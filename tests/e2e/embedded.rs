@@ -9,8 +9,8 @@ use harness::process::Process;
 use harness::{install, wait};
 use nix::sys::signal::Signal;
 
-use crate::bad_input::assert_refused;
 use crate::doctor::Found;
+use crate::guarded::assert_refused;
 use crate::{PROGRAM, bare};
 
 /// A directory in place of the user's runtime directory. Candidates find each other's broker only through it.

@@ -13,7 +13,7 @@ use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 
-use crate::bad_input::Guarded;
+use crate::guarded::Guarded;
 
 #[test]
 fn kafka_keeps_what_was_written() {

@@ -15,7 +15,7 @@ use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
 use serde_json::Value;
 
-use crate::bad_input::Guarded;
+use crate::guarded::Guarded;
 use crate::{PROGRAM, election};
 
 fn list(arguments: &[&str]) -> Answer {

@@ -17,6 +17,7 @@ mod doctor;
 mod embedded;
 mod forget;
 mod group;
+mod guarded;
 mod handover;
 mod harness_itself;
 mod health;

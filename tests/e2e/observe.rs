@@ -20,7 +20,7 @@ use nix::sys::resource::{self, getrlimit};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::bad_input::Guarded;
+use crate::guarded::Guarded;
 use crate::listen::{get, send};
 use crate::{PROGRAM, election, list};
 

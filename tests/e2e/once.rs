@@ -10,8 +10,8 @@ use harness::network::{Flow, LinkConditions};
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::bad_input::assert_refused;
 use crate::embedded::Machine;
+use crate::guarded::assert_refused;
 use crate::{PROGRAM, election, noted_runs};
 
 pub(crate) const KEY: &str = "v1.42";

@@ -19,7 +19,7 @@ use harness::wait;
 use harness::witness::Event;
 use nix::sys::signal::Signal;
 
-use crate::bad_input::{Guarded, assert_refused};
+use crate::guarded::{Guarded, assert_refused};
 use crate::{PROGRAM, with_both_electors};
 
 mod forget;

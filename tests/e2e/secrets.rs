@@ -13,8 +13,8 @@ use harness::process::Process;
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::bad_input::Guarded;
 use crate::embedded::Machine;
+use crate::guarded::Guarded;
 use crate::{PROGRAM, bare};
 
 /// Whether these bytes contain the secret.

@@ -17,8 +17,8 @@ use harness::tls::{Authority, Identity};
 use harness::wait;
 use nix::sys::signal::Signal;
 
-use crate::bad_input::assert_refused;
 use crate::doctor::Found;
+use crate::guarded::assert_refused;
 use crate::{PROGRAM, bare};
 
 /// librdkafka's properties.

@@ -8,8 +8,8 @@ use harness::election::{Answer, TestElection};
 use harness::kafka::Broker;
 
 use crate::PROGRAM;
-use crate::bad_input::{Guarded, assert_refused};
 use crate::doctor::Found;
+use crate::guarded::{Guarded, assert_refused};
 
 /// What the policy refuses, all in one test, since a broker costs seconds: a name, and settings that clients may not set.
 #[test]

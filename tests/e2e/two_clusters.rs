@@ -7,8 +7,8 @@ use harness::kafka::Kafka;
 use rdkafka::mocking::MockCluster;
 
 use crate::PROGRAM;
-use crate::bad_input::assert_refused;
 use crate::doctor::Found;
+use crate::guarded::assert_refused;
 
 /// The id that all real clusters of these tests have.
 const ID: &str = "AAAAAAAAAAAAAAAAAAAAAA";

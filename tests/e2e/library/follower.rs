@@ -2,8 +2,7 @@
 
 use harness::accounts::Account;
 use harness::candidate::Elector;
-use harness::election::TestElection;
-use harness::kafka::{Broker, Kafka};
+use harness::kafka::Kafka;
 use harness::rights::{Operation, Resource, Rights, Rule};
 use harness::wait::PATIENCE;
 use neli_election::{Election, Follower, Leader, Leadership, Roles};
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 use super::worker::Worker;
 use super::{candidate, candidate_at, run, soon, test_election};
-use crate::PROGRAM;
+use crate::guarded::Guarded;
 
 const LEASE: Duration = Duration::from_millis(1500);
 
@@ -41,17 +40,13 @@ fn vacant(leadership: &Leadership) -> Option<()> {
 /// With only READ on the topic, which does not exist yet: the follower waits for it and reports that.
 #[test]
 fn the_right_to_read_a_topic_that_is_created_later_is_enough() {
-    // The shared Kafka may have been started by another program, without accounts.
-    let own = Kafka::shared().accounts_address().is_none().then(Broker::own).map(|broker| (broker.kafka(), broker));
-    let kafka = own.as_ref().map_or_else(|| Kafka::shared(), |(kafka, _)| kafka);
-    let test_election = TestElection::new(PROGRAM, kafka, Elector::Log);
+    let Guarded { election: test_election, plain, address, .. } = &Guarded::new(Elector::Log);
     let topic = test_election.topic();
     let reads = Rule::allow(Account::Tenant.name(), Resource::Topic(&topic), Operation::Read);
-    let rights = Rights::of(kafka);
+    let rights = Rights::of(plain);
     rights.make(std::slice::from_ref(&reads));
     run(async {
-        let mut builder = Election::builder(&test_election.group)
-            .brokers(kafka.accounts_address().expect("the broker has a listener with accounts"));
+        let mut builder = Election::builder(&test_election.group).brokers(address);
         for (key, value) in Account::Tenant.properties() {
             builder = builder.property(key, value);
         }
@@ -61,7 +56,7 @@ fn the_right_to_read_a_topic_that_is_created_later_is_enough() {
         });
         let trouble = trouble.await;
         assert!(trouble.contains(&topic) && trouble.contains("does not exist yet"), "{trouble}");
-        let election = candidate_at(&test_election, kafka.address())
+        let election = candidate_at(test_election, plain.address())
             .name("10.0.0.7:8080")
             .join()
             .await

@@ -6,7 +6,7 @@ use harness::rights::{Resource, Rule};
 use nix::sys::signal::Signal;
 
 use super::{Tenancy, needs};
-use crate::bad_input::assert_refused;
+use crate::guarded::assert_refused;
 use crate::once::{KEY, once};
 
 /// READ and WRITE on the topic of facts, and CREATE where it is missing, besides the rights on the journal. Without one of them a candidate
