@@ -35,7 +35,7 @@ use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
 use host::{Host, LEASE, TERM, TSTP_ENDS, by, exits, hooks_in, refusals, sends};
-use records::hello;
+use records::{Written, hello};
 
 /// COMMAND is on a file server that does not answer. The guard does, and heartbeats come back.
 #[test]
@@ -118,14 +118,8 @@ fn after_a_refused_claim_the_status_shows_when_the_next_one_is_sent() {
     host.answered_with(1);
     host.actions();
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
-    let claim = loop {
-        host.pass_until_due();
-        let is_claim = |action: &Action| sends(action, "claim");
-        if let Some(Action::Kafka(kafka::Request::Send { record })) = host.actions().into_iter().find(is_claim) {
-            break record;
-        }
-    };
-    let (sent, seq) = (host.now, claim.seq.unwrap());
+    host.claims();
+    let (sent, seq) = (host.now, host.sent.last().and_then(Written::seq).unwrap());
     host.elects(candidate::Event::Undelivered { seq, may_be_in_log: false });
     assert_eq!(host.status().claims_at, Some(sent + LEASE));
 }
