@@ -189,8 +189,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
              claims nothing, and another may run the job again"
         )),
         Note::NotRecorded { error, .. } => Event::warning(format!(
-            "the run's outcome is not recorded yet ({error}): this candidate keeps the lead until it is, if it \
-             is ending for a lease at most, and writes the outcome into its release as well"
+            "the run's outcome is not recorded yet ({error}): this candidate keeps the lead until it is (if it is \
+             to end, for a lease at most), and writes the outcome into its release as well"
         )),
         Note::NotStarted { errno, counts } => {
             let (command, error) = (moment.command.to_string_lossy(), io::Error::from_raw_os_error(*errno));

@@ -282,7 +282,7 @@ pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool, was_accepted:
     let advice = if asks_for_tokens {
         "that the broker accepts this provider's tokens, and sasl.oauthbearer.scope"
     } else if was_accepted {
-        "sasl.username and sasl.password, which were read at the start: after a change it has to be started again"
+        "sasl.username and sasl.password, which were read at the start: after a change this process has to be started again"
     } else {
         "sasl.mechanisms, sasl.username and sasl.password"
     };

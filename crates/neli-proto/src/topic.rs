@@ -259,7 +259,7 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedTopic
         let text = format!(
             "it has one replica{}, though there are {brokers} brokers (it was created while one was up, or by \
              hand): without that broker nobody can lead",
-            with_fewer_than(2, layout)
+            of_partitions_with_fewer_than(2, layout)
         );
         return Some(Risk { command: Some(more_replicas(layout, place)), ..Risk::of(text) });
     }
@@ -275,14 +275,14 @@ fn replication_risk(layout: &Layout, min_insync: Option<u32>, place: JudgedTopic
     let text = format!(
         "min.insync.replicas={least} with {fewest} replicas{}: while one of their brokers is down, nobody can lead; a minimum of 2 with \
          3 replicas is right",
-        with_fewer_than(least as usize + 1, layout)
+        of_partitions_with_fewer_than(least as usize + 1, layout)
     );
     let command = (fewest < 3).then(|| more_replicas(layout, place));
     Some(Risk { command, ..Risk::of_setting("min.insync.replicas", text) })
 }
 
 /// Names the partitions with fewer replicas than this, unless all have fewer.
-fn with_fewer_than(count: usize, layout: &Layout) -> String {
+fn of_partitions_with_fewer_than(count: usize, layout: &Layout) -> String {
     let fewer = layout.replicas.iter().filter(|(_, replicas)| replicas.len() < count);
     let numbers: Vec<String> = fewer.map(|(partition, _)| partition.to_string()).collect();
     if numbers.len() == layout.replicas.len() {
