@@ -470,26 +470,43 @@ fn without_a_group() {
     assert!(found.findings.iter().all(|finding| finding["group"].is_null()));
 }
 
-/// Of three brokers one is killed. It alone stored one topic, and the other topic lacks a replica now.
+/// Two of three brokers are killed, so no controller is left: the metadata of the third goes on counting on them, and nothing can be appended. Then
+/// one of them is back, and the other alone stored a topic.
 #[test]
-fn a_partition_without_a_leader_and_one_without_its_replicas_are_reported() {
-    let mut cluster = Cluster::start(3, 0);
+fn brokers_that_died_are_reported() {
+    let mut cluster = Cluster::with_default_sessions(3, 0);
     let kafka = cluster.kafka();
+    let ask =
+        |group: &str| Found::of(&["--group", group, "--brokers", kafka.address(), "--elect", "log", "--timeout", "3s"]);
+    let stamped = ("message.timestamp.type", "LogAppendTime");
+    let strict = [stamped, ("min.insync.replicas", "2")];
+    kafka.create_topic_on("three.neli", &[1, 2, 3], &strict);
+    kafka.create_topic_on("both.neli", &[1, 3], &strict);
+    kafka.create_topic_on("alone.neli", &[3], &[stamped]);
     // No consumer group was ever there: this question makes Kafka create the topic of its coordinators, which may take longer than an
     // answer is awaited.
     wait::until_true("coordinators of groups", || {
         let found = Found::of(&["--group", "first", "--brokers", kafka.address()]);
         found.texts("group", "ok").iter().any(|text| text.contains("no members"))
     });
-    kafka.create_topic_on("alone.neli", &[3], &[("message.timestamp.type", "LogAppendTime")]);
-    let settings = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
-    kafka.create_topic_on("both.neli", &[1, 3], &settings);
-    let ask =
-        |group: &str| Found::of(&["--group", group, "--brokers", kafka.address(), "--elect", "log", "--timeout", "3s"]);
+    for topic in ["three.neli", "__consumer_offsets"] {
+        wait::until_true("replicas in sync", || cluster.is_in_sync(topic));
+    }
+    ask("three").assert_finding("brokers", "ok", &["3 up"]);
     let found = ask("both");
     found.assert_finding("topic-id", "ok", &["it has an id"]);
     found.assert_finding("replicas", "ok", &["2 replicas, all in sync"]);
+
+    let silent = [1, 2].map(|broker| format!("{} ({})", broker + 1, cluster.addresses()[broker])).join(", ");
+    cluster.broker(1).end();
     cluster.broker(2).end();
+    let nothing = "min.insync.replicas=2: Kafka appends nothing";
+    let found = ask("three");
+    found.assert_finding("brokers", "warn", &[&format!("1 of 3 up: no answer within 3s from broker {silent} | ")]);
+    found.assert_finding("replicas", "fail", &["1 of 3 replicas in sync", nothing]);
+    assert_eq!(found.failures(), ["replicas"], "{found:?}");
+
+    cluster.broker(1).begin();
     wait::until_true("a topic without a leader", || cluster.leader_of("alone.neli", 0).is_none());
     let found = ask("alone");
     found.assert_finding("topic", "fail", &["partition 0 has no leader that answers: start the brokers that hold it"]);
@@ -497,33 +514,6 @@ fn a_partition_without_a_leader_and_one_without_its_replicas_are_reported() {
     found.assert_finding("topic-id", "ok", &["it has an id"]);
     let found =
         wait::until("a topic without a replica", || Some(ask("both")).filter(|found| !found.failures().is_empty()));
-    found.assert_finding(
-        "replicas",
-        "fail",
-        &["1 of 2 replicas in sync", "min.insync.replicas=2: Kafka appends nothing"],
-    );
+    found.assert_finding("replicas", "fail", &["1 of 2 replicas in sync", nothing]);
     found.assert_finding("topic", "ok", &["1 partition"]);
-}
-
-/// Two of three brokers are killed, so no controller is left: the metadata of the third goes on counting on them, and nothing can be appended.
-#[test]
-fn a_broker_is_up_only_if_it_answers() {
-    let mut cluster = Cluster::with_default_sessions(3, 0);
-    let kafka = cluster.kafka();
-    let settings = [("message.timestamp.type", "LogAppendTime"), ("min.insync.replicas", "2")];
-    kafka.create_topic_on("three.neli", &[1, 2, 3], &settings);
-    wait::until_true("replicas in sync", || cluster.is_in_sync("three.neli"));
-    let ask = || Found::of(&["--group", "three", "--brokers", kafka.address(), "--elect", "log", "--timeout", "3s"]);
-    ask().assert_finding("brokers", "ok", &["3 up"]);
-    let silent = [1, 2].map(|broker| format!("{} ({})", broker + 1, cluster.addresses()[broker])).join(", ");
-    cluster.broker(1).end();
-    cluster.broker(2).end();
-    let found = ask();
-    found.assert_finding("brokers", "warn", &[&format!("1 of 3 up: no answer within 3s from broker {silent} | ")]);
-    found.assert_finding(
-        "replicas",
-        "fail",
-        &["1 of 3 replicas in sync", "min.insync.replicas=2: Kafka appends nothing"],
-    );
-    assert_eq!(found.failures(), ["replicas"], "{found:?}");
 }
