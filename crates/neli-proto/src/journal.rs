@@ -117,6 +117,8 @@ pub struct Journal {
     gaps_are_markers: bool,
     /// Whether a gap between two records was taken for missing records.
     has_gap: bool,
+    /// The first offset from `w` on, after the last effective claim, that was taken for a marker.
+    first_marker: Option<Offset>,
 }
 
 impl Journal {
@@ -141,6 +143,7 @@ impl Journal {
             answers: Vec::new(),
             gaps_are_markers: false,
             has_gap: false,
+            first_marker: None,
         }
     }
 
@@ -165,11 +168,16 @@ impl Journal {
 
     /// Marks all offsets below `offset` that were not handed over as missing; none of them was a marker (L4).
     pub fn miss_below(&mut self, offset: Offset) {
-        if offset <= self.next {
-            return;
+        if offset > self.next {
+            self.next = offset;
+            self.begin_window_at(offset);
         }
-        self.next = offset;
+    }
+
+    /// L4: records below `offset` are missing.
+    fn begin_window_at(&mut self, offset: Offset) {
         self.window = offset;
+        self.first_marker = None;
         self.earlier_job = EarlierJob::Unknown;
         if !matches!(self.view, View::Undecided(_)) {
             self.view = View::Undecided(Undecided::default());
@@ -255,6 +263,9 @@ impl Journal {
             self.has_gap |= is_between && missing_to > self.next;
             self.miss_below(missing_to);
         }
+        if offset > self.next {
+            self.first_marker.get_or_insert(self.next);
+        }
         self.next = offset;
         self.window > window
     }
@@ -264,9 +275,10 @@ impl Journal {
             return Verdict::Nonsense;
         };
         let verdict = match &record.body {
-            Body::Beat { term, seen, .. } => self.judge_leader_record(*term, *seen, record, false),
+            Body::Beat { term, seen, .. } | Body::Release { term, seen, .. } => {
+                self.judge_leader_record(offset, *term, *seen, record)
+            }
             Body::Claim { after, .. } => self.judge_claim(offset, *after, record),
-            Body::Release { term, seen, .. } => self.judge_leader_record(*term, *seen, record, true),
             Body::Request { what, term, .. } => match (&self.view, what) {
                 (View::Undecided(_), _) => Verdict::Undecided,
                 (_, What::End) => Verdict::Effective,
@@ -286,6 +298,7 @@ impl Journal {
         if after >= self.window - 1 {
             self.earlier_job.claimed(&self.view, record);
             self.view = View::Led(Term::of(offset, record));
+            self.first_marker = None;
             return Verdict::Effective;
         }
         self.earlier_job = EarlierJob::Unknown;
@@ -298,8 +311,23 @@ impl Journal {
         Verdict::Undecided
     }
 
+    /// Whether a later term than the current one began at an offset that was not read. Then a record was missing there, or before, although it
+    /// was taken for a marker: somebody has compacted the topic.
+    fn is_behind_taken_for_markers(&self, term: Offset) -> bool {
+        let current = match &self.view {
+            View::Led(term) => term.offset,
+            View::Released { term, .. } => *term,
+            View::NeverLed => -1,
+            View::Undecided(_) => return false,
+        };
+        term > current && self.first_marker.is_some_and(|first| first <= term)
+    }
+
     /// L3 for a beat or a release; in an undecided view, whether it decides (L4).
-    fn judge_leader_record(&mut self, term: Offset, seen: Offset, record: &Record, is_release: bool) -> Verdict {
+    fn judge_leader_record(&mut self, offset: Offset, term: Offset, seen: Offset, record: &Record) -> Verdict {
+        if self.is_behind_taken_for_markers(term) {
+            self.begin_window_at(offset);
+        }
         let window = self.window;
         match &mut self.view {
             View::Led(current) if current.offset == term && current.member == record.member => {
@@ -310,7 +338,7 @@ impl Journal {
             View::Undecided(undecided) => {
                 let decides = seen >= window - 1 && undecided.unjudged.is_none_or(|claim| claim <= seen);
                 if !decides {
-                    if is_release {
+                    if matches!(record.body, Body::Release { .. }) {
                         undecided.released.insert(term);
                     }
                     return Verdict::Undecided;

@@ -8,13 +8,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "AnswersDatedByArrival",
         breaks: "L4: the time of an answer about the log's end is that of its arrival, not that of the query",
         edits: &[edit("self.answers.push((‹asked›, end))", "now")],
-        noticed_by: &[Model("a_deleted_claim"), Law],
+        noticed_by: &[Law],
     },
     Mutant {
         name: "AnswersHoldForEver",
         breaks: "L4: an answer distinguishes markers from missing records for ever, not for 60 s",
         edits: &[edit("iter().filter(|(asked, _)| ‹now.since(*asked) <= ANSWER_HOLDS›)", "asked >= &Time::ZERO")],
-        noticed_by: &[Model("a_deleted_claim"), Law],
+        noticed_by: &[Law],
     },
     Mutant {
         name: "BeatsDoNotVoid",
@@ -44,7 +44,13 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "GapsTakenForMarkers",
         breaks: "L4: a missing offset counts as a marker even where single records may be deleted, as by compaction",
         edits: &[edit("is_between && ‹self.gaps_are_markers›", "true")],
-        noticed_by: &[Model("a_deleted_claim"), Law, Scenarios],
+        noticed_by: &[Law, Scenarios],
+    },
+    Mutant {
+        name: "LaterTermVoid",
+        breaks: "L4: a beat of a later term, whose claim was taken for a marker, is void",
+        edits: &[edit("if ‹self.is_behind_taken_for_markers(term)› {", "false")],
+        noticed_by: &[Model("a_claim_that_is_compacted"), Law],
     },
     Mutant {
         name: "MemberIgnored",

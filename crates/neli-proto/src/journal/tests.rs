@@ -207,6 +207,26 @@ fn l4_if_only_whole_segments_are_deleted_a_gap_between_two_records_is_markers() 
     assert!(early.0.topic_judged(true), "what was taken for missing is to be read again");
 }
 
+/// A beat shows that the claim of its term was there: what is missing was deleted, although neither the topic's settings nor an answer allow it.
+#[test]
+fn l4_a_later_term_whose_claim_was_taken_for_a_marker_undoes_a_decision() {
+    let led_at_zero = || {
+        let mut reading = Reading::of(0, Origin::Beginning);
+        reading.0.topic_judged(true);
+        reading.says(0, &claim(-1), Verdict::Effective);
+        reading
+    };
+    led_at_zero()
+        .says(4, &beat(2, 2), Verdict::Undecided)
+        .says(5, &beat(0, 0), Verdict::Undecided)
+        .says(6, &beat(2, 3), Verdict::Effective)
+        .says(7, &beat(0, 0), Verdict::Void);
+    led_at_zero().says(4, &beat(2, 3), Verdict::Effective);
+    // Only markers were missing: no term began behind them, or it is not a later one.
+    led_at_zero().says(1, &claim(-1), Verdict::Void).says(3, &beat(1, 2), Verdict::Void);
+    led_at_zero().says(2, &claim(0), Verdict::Effective).says(3, &beat(0, 0), Verdict::Void);
+}
+
 #[test]
 fn l4_an_answer_about_the_end_holds_for_a_second_reading() {
     let mut journal = Journal::read_from(20, Origin::Middle);

@@ -138,6 +138,11 @@ fn a_deleted_claim() {
 }
 
 #[test]
+fn a_claim_that_is_compacted() {
+    look_into(worlds::a_claim_that_is_compacted, &[]);
+}
+
+#[test]
 fn a_deleted_claim_and_a_late_beat() {
     look_into(worlds::a_deleted_claim_and_a_late_beat, &[]);
 }

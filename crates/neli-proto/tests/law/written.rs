@@ -28,10 +28,23 @@ pub(crate) struct Law {
 
 #[derive(Clone, Debug)]
 enum Shown {
-    Answer { asked: Time, end: Offset },
+    Answer {
+        asked: Time,
+        end: Offset,
+    },
     MissingBelow(Offset),
-    Other { at: Time, offset: Offset },
-    Record { at: Time, offset: Offset, record: Option<Box<Record>>, verdict: Verdict },
+    /// The next record, at this offset, shows that an offset before it was no marker.
+    Misread(Offset),
+    Other {
+        at: Time,
+        offset: Offset,
+    },
+    Record {
+        at: Time,
+        offset: Offset,
+        record: Option<Box<Record>>,
+        verdict: Verdict,
+    },
 }
 
 /// An event that changes the knowledge about the election.
@@ -89,7 +102,7 @@ impl Law {
     pub(crate) fn last(&self) -> Offset {
         let handed = self.shown.iter().filter_map(|shown| match shown {
             Shown::Other { offset, .. } | Shown::Record { offset, .. } => Some(*offset),
-            Shown::Answer { .. } | Shown::MissingBelow(_) => None,
+            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Misread(_) => None,
         });
         handed.max().unwrap_or(-1).max(self.window() - 1)
     }
@@ -97,7 +110,7 @@ impl Law {
     // ---- verdicts -----------------------------------------------------------------------------------------------------
 
     /// The verdict on the last record.
-    fn judge(&self, offset: Offset, record: &Record) -> Verdict {
+    fn judge(&mut self, offset: Offset, record: &Record) -> Verdict {
         let a_lease = |ms: u64| (300..=60_000).contains(&ms);
         match record.body {
             Body::Claim { after, lease_ms, .. } if -1 <= after && after < offset && a_lease(lease_ms) => {
@@ -106,10 +119,10 @@ impl Law {
             Body::Beat { term, seen, lease_ms, .. }
                 if 0 <= term && term <= seen && seen < offset && a_lease(lease_ms) =>
             {
-                self.judge_record_of_leader(term, seen, record.member.as_ref())
+                self.judge_record_of_leader(offset, term, seen, record.member.as_ref())
             }
             Body::Release { term, seen, .. } if 0 <= term && term <= seen && seen < offset => {
-                self.judge_record_of_leader(term, seen, record.member.as_ref())
+                self.judge_record_of_leader(offset, term, seen, record.member.as_ref())
             }
             Body::Request { what: What::End, .. } => match self.known() {
                 Turn::Undecided => Verdict::Undecided,
@@ -138,7 +151,16 @@ impl Law {
     }
 
     /// L3, and in an undecided view whether the record decides.
-    fn judge_record_of_leader(&self, term: Offset, seen: Offset, member: Option<&MemberId>) -> Verdict {
+    fn judge_record_of_leader(
+        &mut self,
+        offset: Offset,
+        term: Offset,
+        seen: Offset,
+        member: Option<&MemberId>,
+    ) -> Verdict {
+        if self.began_at_a_marker(term) {
+            self.shown.insert(self.shown.len() - 1, Shown::Misread(offset));
+        }
         match self.known() {
             Turn::Led(current) if current == term && self.leader() == member => Verdict::Effective,
             Turn::Led(_) | Turn::NeverLed | Turn::Released(_) => Verdict::Void,
@@ -146,6 +168,26 @@ impl Law {
             Turn::Undecided if self.is_remembered_as_released(term) => Verdict::Void,
             Turn::Undecided => Verdict::Effective,
         }
+    }
+
+    /// L4: whether a term later than the current one began where, or behind where, an offset was taken for a marker.
+    fn began_at_a_marker(&self, term: Offset) -> bool {
+        let current = match self.known() {
+            Turn::Led(current) | Turn::Released(current) => current,
+            Turn::NeverLed => -1,
+            Turn::Undecided => return false,
+        };
+        let claims = self.records().filter(|(_, record, verdict)| {
+            *verdict == Verdict::Effective && matches!(record.map(|record| &record.body), Some(Body::Claim { .. }))
+        });
+        let after_claim = claims.map(|(offset, ..)| offset + 1).max().unwrap_or(0);
+        term > current && (self.window().max(after_claim)..=term).any(|offset| !self.was_delivered(offset))
+    }
+
+    fn was_delivered(&self, at: Offset) -> bool {
+        self.shown
+            .iter()
+            .any(|shown| matches!(shown, Shown::Other { offset, .. } | Shown::Record { offset, .. } if *offset == at))
     }
 
     /// Whether a leader's record whose writer had read everything up to `seen` decides: all claims after `seen` must be judged.
@@ -168,7 +210,11 @@ impl Law {
                 Body::Release { term, .. } => Some(term),
                 Body::Beat { .. } | Body::Claim { .. } | Body::Request { .. } => None,
             },
-            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } | Shown::Record { .. } => None,
+            Shown::Answer { .. }
+            | Shown::MissingBelow(_)
+            | Shown::Misread(_)
+            | Shown::Other { .. }
+            | Shown::Record { .. } => None,
         });
         named.any(|named| named == term)
     }
@@ -191,7 +237,7 @@ impl Law {
         let (index, _) = turns.iter().rev().find(|(_, turn)| matches!(turn, Turn::Led(_)))?;
         match &self.shown[*index] {
             Shown::Record { record, .. } => record.as_ref()?.member.as_ref(),
-            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } => None,
+            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Misread(_) | Shown::Other { .. } => None,
         }
     }
 
@@ -231,7 +277,11 @@ impl Law {
                 Body::Beat { term: of, lease_ms, .. } if of == term => Some(lease_ms),
                 Body::Beat { .. } | Body::Claim { .. } | Body::Release { .. } | Body::Request { .. } => None,
             },
-            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } | Shown::Record { .. } => None,
+            Shown::Answer { .. }
+            | Shown::MissingBelow(_)
+            | Shown::Misread(_)
+            | Shown::Other { .. }
+            | Shown::Record { .. } => None,
         });
         Duration::from_millis(leases.max().unwrap_or(0))
     }
@@ -242,7 +292,7 @@ impl Law {
     fn records(&self) -> impl Iterator<Item = (Offset, Option<&Record>, Verdict)> {
         self.shown.iter().filter_map(|shown| match shown {
             Shown::Record { offset, record, verdict, .. } => Some((*offset, record.as_deref(), *verdict)),
-            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Other { .. } => None,
+            Shown::Answer { .. } | Shown::MissingBelow(_) | Shown::Misread(_) | Shown::Other { .. } => None,
         })
     }
 
@@ -262,6 +312,7 @@ impl Law {
                         (window, next) = (*offset, *offset);
                     }
                 }
+                Shown::Misread(offset) => (window, next) = (*offset, *offset),
                 Shown::Other { at, offset } | Shown::Record { at, offset, .. } => {
                     let missing = (next..*offset).rev().find(|missing| !self.is_marker(index, *at, *missing));
                     window = missing.map_or(window, |missing| missing + 1);

@@ -252,6 +252,11 @@ pub(crate) fn a_deleted_claim() -> Setup {
     }
 }
 
+/// L4: the topic was judged as one that only deletes whole segments, and is compacted nevertheless. c's beats show that its claim was there.
+pub(crate) fn a_claim_that_is_compacted() -> Setup {
+    Setup { name: "a claim that is compacted", gaps_are_markers: true, ..a_deleted_claim() }
+}
+
 /// L4: after a missing offset only a record decides whose writer had read up to that offset.
 pub(crate) fn a_deleted_claim_and_a_late_beat() -> Setup {
     Setup {
