@@ -462,6 +462,9 @@ impl Candidate {
     fn job_is(&mut self, now: Time, report: JobReport, fenced: Option<Why>) {
         self.guard_has_fenced(fenced);
         if let State::Leading(leading) = &mut self.state {
+            if matches!(report.state, JobState::Running | JobState::Restarting) {
+                self.election.wait_until = None;
+            }
             leading.job_changed(now, report);
         } else if let State::Overlapped(overlapped) = &mut self.state
             && report.state == JobState::Restarting

@@ -143,7 +143,7 @@ impl Election {
         }
     }
 
-    /// When `--wait` is over; `None` if that would cut short the wait for the silence of a leader whose records have not been read.
+    /// When `--wait` is over; `None` if that would cut short the wait for the silence of a leader whose records have not been read, or a claim.
     pub(super) fn wait_due(&self) -> Option<Time> {
         let until = self.wait_until?;
         let after_first_answer = if until == self.started { self.started + WAIT_FOR_KAFKA } else { until };
@@ -155,10 +155,16 @@ impl Election {
             || self.highest_term >= 0
         {
             Some(until)
-        } else if self.listener.is_answered() {
+        } else if !self.listener.is_answered() {
+            Some(after_first_answer)
+        } else if self.claim_due(Time::ZERO).is_some() {
             None
         } else {
-            Some(after_first_answer)
+            // The group may have given the partition to another candidate, or Kafka may not deliver the log, or say whether it is still there.
+            let listener = &self.listener;
+            let window = listener.claim_window().map(|window| window.since);
+            let since = window.or_else(|| listener.stuck_since()).or_else(|| listener.behind_since())?;
+            Some(until.max(since + WAIT_FOR_KAFKA))
         }
     }
 
