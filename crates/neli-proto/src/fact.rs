@@ -110,8 +110,6 @@ pub struct Facts {
     pub done: Option<Fact>,
     /// The last run that began or failed.
     pub attempt: Option<Fact>,
-    /// The fact of another run that stood at its place before.
-    pub attempt_before: Option<Fact>,
     /// The last request of an operator to forget the key.
     pub forgotten: Option<Fact>,
     /// Facts of other windows that stood at one of the first two places before, and were replaced since a clock is wrong: those of newer windows, and
@@ -166,6 +164,17 @@ impl Fact {
         is_of_earlier_lead || (is_of_same_lead && self.seq < known.seq)
     }
 
+    /// The number of the next run for the same, if this is about the last one that began or failed.
+    pub(crate) fn next_attempt(&self) -> u32 {
+        self.attempt.saturating_add(u32::from(self.outcome == Outcome::Failed))
+    }
+
+    /// Whether this is a run whose candidate had not read a failure that `known` is, or counts. It reads it before the run begins (K2).
+    fn overlooks_failure(&self, known: &Self) -> bool {
+        let about = |fact: &Self| (fact.window, fact.forgets);
+        self.outcome == Outcome::Running && about(self) == about(known) && self.attempt < known.next_attempt()
+    }
+
     /// Whether this fact does not count because the key was forgotten later. If the fact's candidate had read that the key was forgotten,
     /// `forgets` shows that its run is later. If not, the term shows which one is later.
     pub fn is_forgotten_by(&self, forgotten: &Self) -> bool {
@@ -210,11 +219,8 @@ impl Facts {
             None => *known = None,
             Some(None) => drop(self.unreadable.insert(place)),
             Some(Some(fact)) => {
-                if known.as_ref().is_none_or(|known| !fact.is_older_than(known)) {
-                    let is_of_same_run = |before: &Fact| (&before.member, before.term) == (&fact.member, fact.term);
-                    if place == Place::Attempt && !known.as_ref().is_some_and(is_of_same_run) {
-                        self.attempt_before.clone_from(known);
-                    }
+                let is_late = |known: &Fact| fact.is_older_than(known) || fact.overlooks_failure(known);
+                if !known.as_ref().is_some_and(is_late) {
                     let replaced = known.replace(fact);
                     self.keep_hidden(replaced);
                 }

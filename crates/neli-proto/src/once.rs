@@ -278,19 +278,23 @@ impl Once {
             self.trouble = Some(fact::UNREADABLE.into());
             return self.give_up(now);
         }
-        // Its own fact is no run that was left unfinished, and stands in the place of one that may have failed.
-        if facts.attempt.as_ref().is_some_and(|found| found.member == fact.member && found.term == fact.term) {
-            facts.attempt = facts.attempt_before.take();
-        }
-        let (seq, term) = (fact.seq, fact.term);
+        // Its own fact is no run that was left unfinished.
+        facts.attempt.take_if(|found| found.member == fact.member && found.term == fact.term);
+        let Fact { seq, term, attempt, .. } = *fact;
         self.unconfirmed_end = None;
         self.learn(facts);
         if self.scheduled.is_some() && self.skip().is_some() {
             self.enter(Phase::Waiting { term, skip: None });
             self.begin_schedule(now);
         } else if self.scheduled.is_some() || !self.skip_if_settled() {
-            // The outcome counts what was read only now: a failure, or that the key was forgotten.
-            self.run(self.begun(seq, term));
+            // The outcome counts what was read only now: that the key was forgotten. A failure must be counted by all.
+            let begun = self.begun(seq, term);
+            if begun.attempt > attempt {
+                self.unconfirmed_end = Some(end);
+                self.announce(now, term, self.end_of_wait(now));
+            } else {
+                self.run(begun);
+            }
         }
     }
 
@@ -456,7 +460,8 @@ impl Once {
         } else {
             let again = self.skip().is_none();
             let why = if again { Why::Failed } else { Why::Exited };
-            self.enter(Phase::Recorded { why: Some(why), is_acknowledged });
+            // If it stands down already, for another reason, that one decides whether it leaves.
+            self.enter(Phase::Recorded { why: (!again).then_some(why), is_acknowledged });
             self.stand_down(why, !again);
         }
     }
@@ -781,11 +786,7 @@ impl Once {
         let is_same = |fact: &&Fact| {
             fact.place() == Place::Attempt && fact.window == self.policy.window && !self.known.has_forgotten(fact)
         };
-        match self.known.runs().find(is_same) {
-            Some(Fact { outcome: Outcome::Failed, attempt, .. }) => attempt.saturating_add(1),
-            Some(Fact { attempt, .. }) => *attempt,
-            None => 1,
-        }
+        self.known.runs().find(is_same).map_or(1, Fact::next_attempt)
     }
 
     /// Adds facts. Of two facts in one place, the one of the later run counts; of two facts of one run, the outcome; and of two outcomes,

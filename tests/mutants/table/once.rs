@@ -39,19 +39,19 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "UnconfirmedFacts",
         breaks: "once: the end to which the facts are read counts, though the broker that said it may lead their topic no longer",
-        edits: &[edit("self.unconfirmed_end = ‹Some(end)›;", "Some(end).take_if(|_| false)")],
+        edits: &[edit("self.unconfirmed_end = ‹Some(end)›; self.learn(facts);", "Some(end).take_if(|_| false)")],
         noticed_by: &[Model("a_broker_without_the_last_fact"), Model("a_broker_without_the_last_fact_of_a_schedule")],
     },
     Mutant {
         name: "FailureBehindOwnRun",
-        breaks: "once: of what the second reading finds, a failure does not count, since the own `running` stands in its place",
-        edits: &[edit("facts.attempt = ‹facts.attempt_before.take()›;", "None")],
+        breaks: "once: a failure does not count if a run that was begun without having read it was recorded after it",
+        edits: &[edit("fact.is_older_than(known) || ‹fact.overlooks_failure(known)›", "false")],
         noticed_by: &[Node("once_answers::a_failure_that_is_read_before_the_run_counts", "left: (true, false)")],
     },
     Mutant {
         name: "ForgottenBehindOwnRun",
         breaks: "once: of what the second reading finds, it does not count that the key was forgotten, and a run after that is forgotten as well",
-        edits: &[edit("self.run(‹self.begun(seq, term)›);", "Fact { forgets: 0, ..self.begun(seq, term) }")],
+        edits: &[edit("let begun = ‹self.begun(seq, term)›;", "Fact { forgets: 0, ..self.begun(seq, term) }")],
         noticed_by: &[Node("once_answers::a_key_that_is_forgotten_before_the_run_is_done_after_it", "left: (Done, 0)")],
     },
     Mutant {
@@ -147,7 +147,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "RetriesOfEachMachine",
         breaks: "once: the runs that failed on another machine are not counted",
-        edits: &[edit_in("next_attempt", "attempt.saturating_add(1)", "*attempt")],
+        edits: &[edit("saturating_add(‹u32::from(self.outcome == Outcome::Failed)›)", "0")],
         noticed_by: &[Model("retries_of_two_machines")],
     },
 ];

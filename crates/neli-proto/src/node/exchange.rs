@@ -278,8 +278,8 @@ impl Node {
             (Ending::Job(status), None) if signal.is_some() && once.lacks_run() => {
                 Ending::NotDone { signal, job: Some(status).filter(|status| *status != JobStatus::Exited(0)) }
             }
-            // One that is ended during its release has not looked at the key again.
-            (Ending::Ended, None) => once.known_status().map_or(ending, Ending::Skipped),
+            // One that is ended during its release, or whose wait is over meanwhile, has not looked at the key again.
+            (Ending::Ended | Ending::WaitedEnough, None) => once.known_status().map_or(ending, Ending::Skipped),
             _ => ending,
         }
     }

@@ -7,12 +7,12 @@ use neli_proto::fact::{Fact, Facts, Outcome, Place};
 use neli_proto::guard::{Answer, Order, SeenEnd, Step};
 use neli_proto::hooks::Hook;
 use neli_proto::kafka::Request;
-use neli_proto::node::{Action, Event, FactsEvent, Node};
+use neli_proto::node::{Action, Event, FactsEvent, Node, Settings};
 use neli_proto::note::Note;
 use neli_proto::once::Policy;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, KeyedRun, MemberId, Offset, Record, What};
-use neli_proto::supervisor::{self, Ending, JobStatus};
+use neli_proto::supervisor::{self, Ending, JobStatus, Lost, OnLoss, StopPolicy};
 use neli_proto::topic::TopicIdentity;
 
 use crate::host::{Host, LEASE, TERM, by, exits, sends};
@@ -35,9 +35,13 @@ pub(crate) fn listening_for(policy: Policy) -> Host {
 
 /// A candidate that has got the answer that the log holds this many records.
 pub(crate) fn listening_to(policy: Policy, end: Offset) -> Host {
+    listening_with(policy, end, |settings| settings)
+}
+
+fn listening_with(policy: Policy, end: Offset, change: impl FnOnce(Settings) -> Settings) -> Host {
     let mut host = Host::new(&[], true);
-    let mut settings = Host::settings(host.now, &[Hook::Lead], true);
-    settings.once = Some(policy);
+    let settings = Settings { once: Some(policy), ..Host::settings(host.now, &[Hook::Lead], true) };
+    let settings = change(settings);
     host.node = Node::new(host.now, settings, Random::from_seed(1));
     host.identified(TopicIdentity::Unnamed);
     host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
@@ -96,7 +100,10 @@ pub(crate) fn done(term: Offset) -> Facts {
 
 /// A leader that reads the key's facts.
 pub(crate) fn leading(retries: u32) -> (Host, u32) {
-    let mut host = listening(retries);
+    led(listening(retries))
+}
+
+fn led(mut host: Host) -> (Host, u32) {
     let first = asked(&mut host).read.unwrap();
     read(&mut host, first, Facts::default());
     host.claims();
@@ -108,7 +115,10 @@ pub(crate) fn leading(retries: u32) -> (Host, u32) {
 
 /// A leader whose job runs.
 pub(crate) fn running(retries: u32, facts_of_key: Facts) -> (Host, Fact) {
-    let (mut host, id) = leading(retries);
+    begun(leading(retries), facts_of_key)
+}
+
+fn begun((mut host, id): (Host, u32), facts_of_key: Facts) -> (Host, Fact) {
     read(&mut host, id, facts_of_key);
     let (id, fact) = asked(&mut host).appended.unwrap();
     facts(&mut host, FactsEvent::Appended { id, offset: 0 });
@@ -466,6 +476,20 @@ fn a_release_with_a_success_of_the_key_is_no_vacancy() {
     }
 }
 
+/// `--wait` is over while the facts are read once more. A success is known by then, a failure is not.
+#[test]
+fn a_wait_that_is_over_after_a_release_with_a_success_ends_as_a_done_key() {
+    for (exit, ending) in [(0, Ending::Skipped(7)), (3, Ending::WaitedEnough)] {
+        let wait = Some(Duration::from_secs(6));
+        let mut host = listening_with(policy(1), 0, |settings| Settings { wait, ..settings });
+        let id = asked(&mut host).read.unwrap();
+        read(&mut host, id, Facts::default());
+        is_released(&mut host, KEY, exit);
+        host.pass(Duration::from_secs(6));
+        assert_eq!(exits(&host.actions()), [ending]);
+    }
+}
+
 /// Another candidate leads, and releases with this outcome of the key's run.
 pub(crate) fn is_released(host: &mut Host, key: &str, exit: u8) {
     host.reads(by("db1", Body::Claim { after: -1, lease_ms: 2_000, overlap: None }));
@@ -562,5 +586,26 @@ fn a_late_outcome_is_not_recorded_over_that_of_a_later_run() {
         host.reads_what_it_sent();
         read(&mut host, id, found);
         assert!(asked(&mut host).appended.is_none());
+    }
+}
+
+/// `--stop-signal none`: the run ends by itself, and fails. That another candidate may try again does not keep this one.
+#[test]
+fn one_that_resigns_during_a_run_that_fails_leaves_as_on_loss_says() {
+    for (on_loss, ends) in [(OnLoss::Exit, vec![Ending::Lost(Lost::Stopped)]), (OnLoss::Standby, vec![])] {
+        let host = listening_with(policy(1), 0, |settings| {
+            let stop = StopPolicy { signal: None, ..settings.job.stop };
+            Settings { job: supervisor::Policy { on_loss, stop, ..settings.job }, ..settings }
+        });
+        let (mut host, fact) = begun(led(host), Facts::default());
+        let what = What::Resign;
+        host.reads(by("ann", Body::Request { what, term: Some(fact.term), by: None, reason: None, successor: None }));
+        host.ends(JobStatus::Exited(1));
+        let (id, _) = asked(&mut host).appended.unwrap();
+        facts(&mut host, FactsEvent::Appended { id, offset: 1 });
+        let release = asked(&mut host).releases.unwrap();
+        assert!(matches!(release.body, Body::Release { exit: Some(1), once: Some(_), .. }), "{release:?}");
+        host.reads_what_it_sent();
+        assert_eq!(exits(&host.actions()), ends, "{on_loss:?}");
     }
 }

@@ -174,7 +174,7 @@ fn facts_that_may_not_be_all_are_read_again_before_the_run() {
     assert!(host.actions().contains(&Action::Note(Note::FactsUnavailable { error })));
 }
 
-/// Meanwhile another run was recorded as failed, and the own `running` stands in its place. It counts as any failure.
+/// Meanwhile another run was recorded as failed, and the own `running` after it. It counts as any failure, for the others too.
 #[test]
 fn a_failure_that_is_read_before_the_run_counts() {
     for retries in [0, 1] {
@@ -185,10 +185,19 @@ fn a_failure_that_is_read_before_the_run_counts() {
         for fact in [&fact(Outcome::Failed, -1, Some(3), 1), &begun, &begun] {
             found.take(Place::Attempt, Some(&fact.to_bytes()));
         }
-        facts(&mut host, FactsEvent::Read { id, end: 3, facts: Box::new(found) });
+        facts(&mut host, FactsEvent::Read { id, end: 3, facts: Box::new(found.clone()) });
         let last = asked(&mut host);
-        assert_eq!((last.spawns, last.releases.is_some()), (retries > 0, retries == 0), "{last:?}");
-        if last.spawns {
+        assert_eq!((last.spawns, last.releases.is_some()), (false, retries == 0), "{last:?}");
+        if retries == 0 {
+            let mut other = listening(retries);
+            let first = asked(&mut other).read.unwrap();
+            read(&mut other, first, found);
+            assert_eq!(exits(&other.actions()), [Ending::Skipped(3)], "it reads the same, and claims nothing");
+        } else {
+            let (id, begun) = last.appended.unwrap();
+            assert_eq!((begun.outcome, begun.attempt), (Outcome::Running, 2));
+            facts(&mut host, FactsEvent::Appended { id, offset: 3 });
+            assert!(asked(&mut host).spawns);
             host.started();
             host.actions();
             host.ends(JobStatus::Exited(3));
