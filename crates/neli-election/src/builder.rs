@@ -206,7 +206,8 @@ impl Builder {
     }
 
     /// How long before its end the lease is over for this process: an effect that is in flight then has this time to arrive before another
-    /// candidate leads, and so has one of a task that is dropped at the stop timeout. At least 20 ms; a tenth of the lease unless it is given.
+    /// candidate leads, and so has one of a task that is dropped at the stop timeout, or of a callback before the release at its limit. At least
+    /// 20 ms; a tenth of the lease unless it is given.
     pub const fn margin(mut self, margin: Duration) -> Self {
         self.margin = Some(margin);
         self

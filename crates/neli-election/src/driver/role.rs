@@ -144,8 +144,8 @@ impl Role {
             last.abort();
         } else {
             held.tenure.drop_tasks();
-            held.in_flight_until = Some(now + margin);
         }
+        held.in_flight_until = Some(now + margin);
     }
 
     /// Drops the tasks and the callback before the release, because the lease is over for them.

@@ -90,6 +90,23 @@ async fn what_a_dropped_task_has_sent_has_the_margin_to_arrive() {
     }
 }
 
+/// The same for the callback before the release, which is dropped at its limit.
+#[tokio::test(flavor = "current_thread")]
+#[expect(clippy::disallowed_methods, reason = "how long nobody leads is what it shows")]
+async fn what_a_dropped_callback_has_sent_has_the_margin_to_arrive() {
+    const MARGIN: Duration = Duration::from_millis(700);
+    let limit = Duration::from_millis(50);
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = || Election::builder("billing").embedded(&broker).lease(LEASE).elector(Elector::Log).margin(MARGIN);
+    let first = builder().before_release(limit, |_, _| std::future::pending()).join().await.unwrap();
+    let second = builder().join().await.unwrap();
+    let lead = first.lead().await.unwrap();
+    let before = Instant::now();
+    let ((), next) = tokio::join!(lead.resign(), second.lead());
+    let passed = before.elapsed();
+    assert!(next.is_ok() && passed >= limit + MARGIN, "{passed:?}");
+}
+
 /// A task that does not end is dropped at the stop timeout. The lease continues, so that the callback before the release has it.
 #[tokio::test(flavor = "current_thread")]
 async fn the_callback_runs_under_the_lease_when_tasks_were_dropped() {
