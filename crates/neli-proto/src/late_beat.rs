@@ -7,9 +7,7 @@ use core::time::Duration;
 
 use crate::listener::silence;
 use crate::time::millis;
-use crate::timings::{
-    LONGEST_DEFAULT_HEARTBEAT_INTERVAL, LONGEST_LEASE, default_heartbeat_interval, longest_heartbeat_interval,
-};
+use crate::timings::{LONGEST_DEFAULT_HEARTBEAT_INTERVAL, default_heartbeat_interval, longest_heartbeat_interval};
 
 /// The time that a beat may need from the leader to the reader.
 pub(crate) const DELIVERY: Duration = Duration::from_millis(200);
@@ -27,23 +25,22 @@ pub(crate) fn longest_interval(lease: Duration) -> Duration {
 pub struct LateBeat {
     /// The time between it and the previous record, by the broker's timestamps.
     pub gap: Duration,
-    /// When it was appended, in milliseconds since 1970.
-    first_ms: u64,
+    /// A lease after it was appended, in milliseconds since 1970.
+    until_ms: u64,
 }
 
 impl LateBeat {
     /// The late heartbeat, if a heartbeat that was appended at `written_ms`, after this `gap` since its leader's previous record, is late under the
     /// `lease` in that record. Without timestamps that is unknown.
     pub fn of(gap: Option<Duration>, lease: Duration, written_ms: Option<u64>) -> Option<Self> {
-        let (gap, first_ms) = gap.zip(written_ms)?;
-        (gap >= silence(lease)).then_some(Self { gap, first_ms })
+        let (gap, written_ms) = gap.zip(written_ms)?;
+        (gap >= silence(lease)).then(|| Self { gap, until_ms: written_ms.saturating_add(millis(lease)) })
     }
 
     /// Whether a heartbeat that was appended at `written_ms` shows that the leader still leads, and that the broker's clock was set
-    /// forward. A leader that was fenced sends no other, and those that waited for the broker are appended long before this.
+    /// forward. A leader that was fenced sends no other, and those that waited for the broker were sent within its lease.
     pub(crate) fn is_refuted_by(self, written_ms: Option<u64>) -> bool {
-        let until_ms = self.first_ms.saturating_add(millis(LONGEST_LEASE));
-        written_ms.is_some_and(|written_ms| written_ms > until_ms)
+        written_ms.is_some_and(|written_ms| written_ms > self.until_ms)
     }
 }
 
