@@ -11,7 +11,7 @@ use neli_run::cli::{self, validate};
 const QUOTING: &str = "docs/troubleshooting.md";
 
 /// Messages that say what they need, so the page has no row for them.
-const SAY_WHAT_TO_DO: [&str; 87] = [
+const SAY_WHAT_TO_DO: [&str; 88] = [
     "Kafka does not answer: …",
     "Kafka has not answered for …",
     "it is unknown who leads: …",
@@ -75,6 +75,7 @@ const SAY_WHAT_TO_DO: [&str; 87] = [
     "the job has ended after …, which process 1 of this container …",
     "topic …: Kafka does not make it now …",
     "released term …: …; Kafka has not confirmed it, …",
+    "released term …: …; this process does not stand for it again …",
     "… open files (ulimit -n, LimitNOFILE=) are enough to lead …",
     "… The elections there wait until there is one",
     "… no answer from the leader of …",

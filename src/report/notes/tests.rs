@@ -132,6 +132,7 @@ fn sentences_about_the_outcome_of_a_run() {
         noted(&Note::JobExited { term: 42, status: JobStatus::Signaled(9), ran: ms(2_152), by_itself: false }),
         noted(&Note::Released { term: 42, why: Why::Exited, delivered: true }),
         noted(&Note::Released { term: 42, why: Why::Stopped, delivered: false }),
+        noted(&Note::Released { term: 42, why: Why::RestartLimit, delivered: true }),
         noted(&Note::OnceSkipped { key: "v1.42".into(), fact: done.into() }),
         noted(&Note::OnceSkipped { key: "2026-01-31T00:00:00Z".into(), fact: failed.into() }),
         noted(&Note::OnceSkipped { key: "2026-01-31T00:00:00Z".into(), fact: left_out.into() }),
@@ -143,6 +144,7 @@ fn sentences_about_the_outcome_of_a_run() {
             "the job was ended by SIGKILL after 2.152s (status 137)",
             "released term 42: the job has ended",
             "released term 42: a signal to neli-run; Kafka has not confirmed it, so the others may have to wait out the lease",
+            "released term 42: the job failed too often; this process does not stand for it again until it is started anew",
             "v1.42 was done by db2 at 2026-01-31T02:00:04.000Z (term 57, exit 0 after 3.2s)",
             "2026-01-31T00:00:00Z is not run any more, since the newer window 2026-02-01T00:00:00Z failed, run by db2 (term 58, exit 3); no retries are left; \
              neli-run forget --newest-window makes it run again",
