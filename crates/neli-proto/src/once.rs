@@ -283,19 +283,35 @@ impl Once {
         let Fact { seq, term, attempt, .. } = *fact;
         self.unconfirmed_end = None;
         self.learn(facts);
+        let begun = self.begun(seq, term);
+        let overlooked_failure = begun.attempt > attempt;
+        if overlooked_failure {
+            self.record_again(&begun);
+        }
         if self.scheduled.is_some() && self.skip().is_some() {
             self.enter(Phase::Waiting { term, skip: None });
             self.begin_schedule(now);
         } else if self.scheduled.is_some() || !self.skip_if_settled() {
             // The outcome counts what was read only now: that the key was forgotten. A failure must be counted by all.
-            let begun = self.begun(seq, term);
-            if begun.attempt > attempt {
+            if overlooked_failure {
                 self.unconfirmed_end = Some(end);
                 self.announce(now, term, self.end_of_wait(now));
             } else {
                 self.run(begun);
             }
         }
+    }
+
+    /// Records a failure behind the own `running`, if no run follows it: compaction keeps the last record only.
+    fn record_again(&mut self, begun: &Fact) {
+        let Some(failed) = self.skip().map(|(fact, _)| fact.clone()).filter(|fact| fact.outcome == Outcome::Failed)
+        else {
+            return;
+        };
+        let Fact { term, forgets, remakes, .. } = *begun;
+        let id = self.next_id();
+        let fact = Fact { term, forgets, remakes, seq: id, ..failed };
+        self.actions.push_back(Action::AppendFact { id, fact });
     }
 
     fn run(&mut self, fact: Fact) {

@@ -188,13 +188,19 @@ fn a_failure_that_is_read_before_the_run_counts() {
         facts(&mut host, FactsEvent::Read { id, end: 3, facts: Box::new(found.clone()) });
         let last = asked(&mut host);
         assert_eq!((last.spawns, last.releases.is_some()), (false, retries == 0), "{last:?}");
+        let (id, again) = last.appended.unwrap();
         if retries == 0 {
-            let mut other = listening(retries);
-            let first = asked(&mut other).read.unwrap();
-            read(&mut other, first, found);
-            assert_eq!(exits(&other.actions()), [Ending::Skipped(3)], "it reads the same, and claims nothing");
+            let mut compacted = Facts::default();
+            compacted.take(Place::Attempt, Some(&again.to_bytes()));
+            found.take(Place::Attempt, Some(&again.to_bytes()));
+            for all in [found, compacted] {
+                let mut other = listening(retries);
+                let first = asked(&mut other).read.unwrap();
+                read(&mut other, first, all);
+                assert_eq!(exits(&other.actions()), [Ending::Skipped(3)], "it claims nothing");
+            }
         } else {
-            let (id, begun) = last.appended.unwrap();
+            let begun = again;
             assert_eq!((begun.outcome, begun.attempt), (Outcome::Running, 2));
             facts(&mut host, FactsEvent::Appended { id, offset: 3 });
             assert!(asked(&mut host).spawns);
