@@ -298,6 +298,13 @@ impl Listener {
         self.reading.behind_since
     }
 
+    /// From when on the reading has been behind the log's known end although no leader of before can hold a lease. Beyond a batch that can't be
+    /// decoded nothing is waited for.
+    pub(crate) fn behind_beyond_leases_since(&self) -> Option<Time> {
+        let since = self.reading.behind_since?;
+        Some(if self.reading.undecodable { since } else { since.max(self.any_lease_is_over_at()) })
+    }
+
     /// Since when the reader has delivered no record although the log grows; `None` if there is a reason for it.
     pub fn stuck_since(&self) -> Option<Time> {
         let is_asking = matches!(self.stage, Stage::Asking | Stage::AskingFurtherBack);

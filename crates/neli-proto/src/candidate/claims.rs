@@ -161,9 +161,8 @@ impl Election {
             None
         } else {
             // The group may have given the partition to another candidate, or Kafka may not deliver the log, or say whether it is still there.
-            let listener = &self.listener;
-            let window = listener.claim_window().map(|window| window.since);
-            let since = window.or_else(|| listener.stuck_since()).or_else(|| listener.behind_since())?;
+            let window = self.listener.claim_window().map(|window| window.since);
+            let since = window.or_else(|| self.listener.behind_beyond_leases_since())?;
             Some(until.max(since + WAIT_FOR_KAFKA))
         }
     }
