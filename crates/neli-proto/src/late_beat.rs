@@ -25,7 +25,7 @@ pub(crate) fn longest_interval(lease: Duration) -> Duration {
 pub struct LateBeat {
     /// The time between it and the previous record, by the broker's timestamps.
     pub gap: Duration,
-    /// A lease after it was appended, in milliseconds since 1970.
+    /// Two leases after it was appended, in milliseconds since 1970.
     until_ms: u64,
 }
 
@@ -34,11 +34,11 @@ impl LateBeat {
     /// `lease` in that record. Without timestamps that is unknown.
     pub fn of(gap: Option<Duration>, lease: Duration, written_ms: Option<u64>) -> Option<Self> {
         let (gap, written_ms) = gap.zip(written_ms)?;
-        (gap >= silence(lease)).then(|| Self { gap, until_ms: written_ms.saturating_add(millis(lease)) })
+        (gap >= silence(lease)).then(|| Self { gap, until_ms: written_ms.saturating_add(millis(lease * 2)) })
     }
 
     /// Whether a heartbeat that was appended at `written_ms` shows that the leader still leads, and that the broker's clock was set
-    /// forward. A leader that was fenced sends no other, and those that waited for the broker were sent within its lease.
+    /// forward. A leader that was fenced sends no other, and those that waited for the broker are appended before this.
     pub(crate) fn is_refuted_by(self, written_ms: Option<u64>) -> bool {
         written_ms.is_some_and(|written_ms| written_ms > self.until_ms)
     }

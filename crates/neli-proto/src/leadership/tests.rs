@@ -51,7 +51,7 @@ fn a_leader_is_not_shown_after_late_heartbeats() {
 #[test]
 fn a_leader_that_still_leads_is_shown_again() {
     let until = |last: u64| (9_000..last).step_by(1_000).chain([last]).collect::<Vec<u64>>();
-    assert!(leads_after(&until(14_001)) && !leads_after(&until(14_000)), "a lease later");
+    assert!(leads_after(&until(19_001)) && !leads_after(&until(19_000)), "two leases later");
 }
 
 /// After how many milliseconds without a record a leader with this lease is shown as silent. Of each of its heartbeats: when it was appended,

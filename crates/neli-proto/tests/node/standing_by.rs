@@ -150,10 +150,10 @@ fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
         !shows_leader(&mut host, beat_of_db2(0, 0), 9_010),
         "heartbeats that waited together are appended together"
     );
-    for written_ms in (10_010..14_000).step_by(1_000) {
+    for written_ms in (10_010..19_000).step_by(1_000) {
         assert!(!shows_leader(&mut host, beat_of_db2(0, 0), written_ms));
     }
-    assert!(shows_leader(&mut host, beat_of_db2(0, 0), 14_010), "the broker's clock was set forward");
+    assert!(shows_leader(&mut host, beat_of_db2(0, 0), 19_010), "the broker's clock was set forward");
 }
 
 #[test]

@@ -32,13 +32,13 @@ fn a_heartbeat_after_the_lease_s_end_makes_no_leader() {
 #[test]
 fn a_leader_with_further_heartbeats_leads_and_the_brokers_clock_was_set_forward() {
     let (mut observer, _) = late_heartbeat();
-    let before = (0..5).map(|beat| 19_000 + 1_000 * beat);
+    let before = (0..5).map(|beat| 20_000 + 2_000 * beat);
     for (offset, ms) in (2..).zip(before) {
         assert_eq!(read(&mut observer, offset, ms, &beat("m", 0, "running")), []);
     }
-    let changes = read(&mut observer, 7, 23_001, &beat("m", 0, "running"));
+    let changes = read(&mut observer, 7, 28_001, &beat("m", 0, "running"));
     assert!(matches!(changes[..], [Change::SilenceEnded { silent }] if silent.as_secs() == 18), "{changes:?}");
-    assert!(matches!(observer.leadership(later(24_000)), Leadership::Led { .. }));
+    assert!(matches!(observer.leadership(later(29_000)), Leadership::Led { .. }));
 }
 
 #[test]
