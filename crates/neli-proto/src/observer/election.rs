@@ -60,10 +60,9 @@ pub struct Election {
     /// The records that are counted in a finding, in their order, each with the time of its appending.
     pub(super) odd: Vec<(Odd, Option<u64>)>,
     is_known: bool,
-    /// Whether the role is one of the group's.
-    pub(super) is_role: bool,
-    /// Whether a record of the election was read.
-    pub(super) has_record: bool,
+    /// Whether it is looked for, a record of it was read, or a candidate without `--roles` has said hello for it. Of others there are those that the
+    /// hellos of processes with many roles name.
+    pub(super) is_found: bool,
     /// When Kafka told last of a log that was read to its end, if this is asked again and again.
     read_to_end: Option<Time>,
     told: Told,
@@ -83,8 +82,7 @@ impl Election {
             late: Vec::new(),
             odd: Vec::new(),
             is_known: false,
-            is_role: false,
-            has_record: false,
+            is_found: false,
             read_to_end: None,
             told: Told::Nothing,
             from,
@@ -100,11 +98,6 @@ impl Election {
     /// Its leader and its candidates.
     pub const fn observer(&self) -> &Observer {
         &self.observer
-    }
-
-    /// Whether there is such an election.
-    pub(super) const fn is_found(&self) -> bool {
-        self.is_role || self.has_record
     }
 
     /// Whether a record of the election was read, or the hello of a candidate that stands or stood for its role.

@@ -24,7 +24,7 @@ pub struct GroupHellos {
     /// Boxed, since a map keeps room for eleven values, and most groups have three candidates.
     last: BTreeMap<MemberId, Box<LastHello>>,
     /// The [`mappings`](Self::mappings), as far as they were noted; empty if the candidates have one role, which they call as they like.
-    noted: Vec<Mapping>,
+    pub(super) noted: Vec<Mapping>,
 }
 
 /// A candidate's last hello.
@@ -101,7 +101,7 @@ impl GroupHellos {
     /// Notes the [`mappings`](Self::mappings).
     pub(super) fn note_mappings(&mut self) {
         let mappings = self.mappings();
-        self.noted = if mappings.iter().any(Mapping::is_of_one_role) { Vec::new() } else { mappings };
+        self.noted = if mappings.contains(&Mapping::of_one_role()) { Vec::new() } else { mappings };
     }
 
     /// Whether this election belongs to earlier mappings alone, nobody led it at the last hello, and nobody has to: its role has got another
@@ -109,12 +109,13 @@ impl GroupHellos {
     pub(super) fn leaves_out(&self, election: &Election) -> bool {
         let Place { partition, role, .. } = election.place();
         let noted = || self.noted.iter();
-        if self.noted.is_empty() || noted().any(|mapping| mapping.number_in(*partition, role).is_some()) {
-            return false;
+        let is_noted = noted().any(|mapping| mapping.number_in(*partition, role).is_some());
+        if is_noted || !election.is_found {
+            return !is_noted;
         }
         let is_elsewhere = self.find(role).is_some_and(|(mapping, _)| mapping.number_in(*partition, role).is_none());
         let has_no_name = noted().any(|mapping| !mapping.names().is_empty()) && role.parse::<u32>().is_ok();
-        let is_past = |at| is_elsewhere || has_no_name || !election.has_record || election.observer().is_done(at);
+        let is_past = |at| is_elsewhere || has_no_name || election.observer().is_done(at);
         let last = self.all().max_by_key(|last| last.offset);
         last.is_none_or(|last| election.observer().leadership(last.at).may_lead().is_none() && is_past(last.at))
     }

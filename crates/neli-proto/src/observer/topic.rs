@@ -13,7 +13,6 @@ use crate::hello::Hello;
 use crate::journal::{Journal, Verdict};
 use crate::leadership::ReadAt;
 use crate::listener::{HistoryCut, LogBounds};
-use crate::mapping::Mapping;
 use crate::record::{LogRecord, Offset, election_of};
 use crate::time::Time;
 
@@ -23,7 +22,7 @@ const MOST_TERMS: usize = 200;
 /// The elections of a topic, as far as its partitions were read.
 #[derive(Clone, Debug, Default)]
 pub struct Topic {
-    partitions: BTreeMap<i32, Partition>,
+    pub(super) partitions: BTreeMap<i32, Partition>,
     /// Boxed, since a map that is filled in order keeps room for twice as many.
     elections: BTreeMap<Place, Box<Election>>,
     /// The hellos of each group.
@@ -41,11 +40,11 @@ pub struct Topic {
 
 /// A partition that is read.
 #[derive(Clone, Debug)]
-struct Partition {
+pub(super) struct Partition {
     /// Its log when the reading began.
-    bounds: LogBounds,
+    pub(super) bounds: LogBounds,
     /// Where the reading began.
-    from: Offset,
+    pub(super) from: Offset,
     /// What an election without records knows of the law: where records are missing.
     journal: Journal,
     progress: Progress,
@@ -105,7 +104,7 @@ impl Topic {
     /// Reads an election, whether there is a record of it or not. Returns whether its partition is read.
     pub fn expect(&mut self, place: &Place) -> bool {
         let Some(mut election) = self.begun(place) else { return false };
-        election.is_role = true;
+        election.is_found = true;
         self.elections.insert(place.clone(), Box::new(election));
         true
     }
@@ -114,16 +113,6 @@ impl Topic {
     fn begun(&self, place: &Place) -> Option<Election> {
         let Partition { bounds, from, journal, .. } = self.partitions.get(&place.partition)?;
         Some(Election::new(place, journal.clone(), bounds.start, *from))
-    }
-
-    /// The partitions, each with its log when the reading began, and where it began.
-    pub(super) fn begins(&self) -> impl Iterator<Item = (i32, LogBounds, Offset)> {
-        self.partitions.iter().map(|(number, partition)| (*number, partition.bounds, partition.from))
-    }
-
-    /// Where the reading of a partition began.
-    pub(super) fn begin_of(&self, partition: i32) -> Option<Offset> {
-        self.partitions.get(&partition).map(|partition| partition.from)
     }
 
     /// How far a partition was read.
@@ -190,24 +179,14 @@ impl Topic {
             mem::take(&mut past.elections).into_iter().partition(|(place, _)| place.partition == partition);
         past.elections = rest;
         let of_partition: BTreeMap<Place, Box<Election>> = of_partition;
-        for (place, mut election) in of_partition.into_iter().filter(|(_, election)| election.is_found()) {
+        for (place, mut election) in of_partition.into_iter().filter(|(_, election)| election.is_found) {
             if let Some(known) = self.elections.get_mut(&place).filter(|known| known.is_decided()) {
                 known.learn_past(*election);
                 continue;
             }
-            self.hear_all(&place.group, &mut election);
+            hear_all(self.hellos(&place.group), &mut election);
             self.elections.insert(place, election);
         }
-    }
-
-    /// Has an election hear the hellos that were read of processes with many roles, some of them before its first record.
-    fn hear_all(&self, group: &str, election: &mut Election) {
-        for LastHello { hello, at, written_ms, .. } in self.hellos(group).into_iter().flat_map(GroupHellos::all) {
-            if hello.roles.is_some() {
-                election.hello_received(*at, hello, *written_ms);
-            }
-        }
-        election.caught_up();
     }
 
     /// Handles a record of a partition whose reading has begun. Returns what the law says of it, if it is an election's.
@@ -265,9 +244,6 @@ impl Topic {
                 if self.group.is_none() {
                     hellos.note_mappings();
                 }
-                if !hello.takes_roles() {
-                    self.candidate_left(group, role, partition, hello);
-                }
             }
             if is_of_many {
                 return None;
@@ -279,9 +255,7 @@ impl Topic {
         if is_hello {
             if let Some(hello) = &hello {
                 election.candidate_said(at, hello, *written_ms);
-            }
-            if is_live && election.is_known() && hello.is_some_and(|hello| hello.takes_roles()) {
-                election.is_role = true;
+                election.is_found |= is_live && hello.takes_roles();
             }
             return None;
         }
@@ -290,7 +264,7 @@ impl Topic {
             // What is read on would grow.
             election.keep_terms(MOST_TERMS);
         }
-        election.has_record = true;
+        election.is_found = true;
         Some((election.place().clone(), judged))
     }
 
@@ -304,7 +278,7 @@ impl Topic {
             let mut election = self.begun(&place)?;
             if self.is_live {
                 self.progress(partition).into_iter().for_each(|progress| election.was_read_to_end(progress.as_of));
-                self.hear_all(group, &mut election);
+                hear_all(self.hellos(group), &mut election);
             }
             self.elections.insert(place.clone(), Box::new(election));
         }
@@ -319,79 +293,43 @@ impl Topic {
         } else if self.is_live {
             for (role, partition) in hello.mapping().places(self.most_roles) {
                 if let Some(found) = self.found(partition, group, &role) {
-                    if hello.takes_roles() {
-                        found.is_role = true;
-                    }
                     found.hello_received(at, hello, written_ms);
                 }
             }
         }
     }
 
-    /// Handles that a candidate has left: of a role without records there is no election any more if no other candidate stands for it.
-    fn candidate_left(&mut self, group: &str, role: &str, partition: i32, hello: &Hello) {
-        let Some(hellos) = self.hellos.get(group).filter(|_| self.group.is_none()) else { return };
-        let mappings = hellos.mappings();
-        // Without `--roles` the hello's key names the role.
-        let left = match hello.roles {
-            Some(_) => hello.mapping().places(self.most_roles),
-            None => alloc::vec![(String::from(role), partition)],
-        };
-        for (role, partition) in left {
-            let stands = |mapping: &Mapping| mapping.number(&role).is_some();
-            let place = Place { partition, group: group.into(), role: role.as_str().into() };
-            let found = self.elections.get_mut(&place);
-            if let Some(found) = found.filter(|_| !mappings.iter().any(stands)) {
-                found.is_role = false;
-            }
-        }
-    }
-
-    /// Counts the candidates by their hellos, once all partitions were read. A candidate with many roles stands by for each of them. Of a role
-    /// without records a group has an election if the role is one of its candidates' roles; what was read only from a candidate that was
-    /// refused, or has left, is none. Of a list of roles at most the first are looked at.
-    fn count_candidates(&mut self) {
+    /// Finds the elections of the candidates' roles by the hellos of processes with many roles, once all partitions were read. Of a role without
+    /// records a group has an election if the role is one of its candidates' roles; what was read only from a candidate that was refused, or has
+    /// left, is none. Of a list of roles at most the first are looked at.
+    fn find_roles(&mut self) {
         let most = self.most_roles;
         self.hellos.values_mut().for_each(GroupHellos::note_mappings);
         for (group, hellos) in self.hellos.clone() {
-            let mappings = hellos.mappings();
-            if mappings == [Mapping::of_one_role()] {
-                // The keys of its candidates' hellos name the role.
-                let of_group = self.elections.iter_mut().filter(|(place, _)| place.group == group);
-                of_group.for_each(|(_, found)| found.is_role = true);
-                continue;
-            }
-            for (role, partition) in mappings.iter().flat_map(|mapping| mapping.places(most)) {
-                if let Some(found) = self.found(partition, &group, &role) {
-                    found.is_role = true;
-                }
-            }
-            for LastHello { hello, at, written_ms, .. } in hellos.all().filter(|last| last.hello.roles.is_some()) {
-                for (role, partition) in hello.mapping().places(most) {
-                    let place = Place { partition, group: group.clone(), role: role.into() };
-                    if let Some(found) = self.elections.get_mut(&place) {
-                        found.hello_received(*at, hello, *written_ms);
-                    }
-                }
+            for (role, partition) in hellos.noted.iter().flat_map(|mapping| mapping.places(most)) {
+                self.found(partition, &group, &role);
             }
         }
     }
 
-    /// The logs were read up to the ends that they had when the reading began, and are read on: counts the candidates, and a record that comes
-    /// now is as old as its reading.
+    /// The logs were read up to the ends that they had when the reading began, and are read on: finds the candidates' roles, and a record that
+    /// comes now is as old as its reading.
     pub fn caught_up(&mut self) {
         if self.group.is_none() {
-            self.count_candidates();
+            self.find_roles();
         }
         self.is_live = true;
-        if let Some(latest_ms) = self.latest_ms {
-            self.stamped(latest_ms);
-        }
         for (place, election) in &mut self.elections {
-            election.caught_up();
+            let hellos = self.hellos.get(&place.group).filter(|_| self.group.is_none());
+            // Where no process has many roles, the keys of the hellos name the role.
+            election.is_found |= hellos.is_some_and(|hellos| hellos.noted.is_empty());
+            hear_all(hellos, election);
             if let Some(partition) = self.partitions.get(&place.partition) {
                 election.was_read_to_end(partition.progress.as_of);
             }
+        }
+        if let Some(latest_ms) = self.latest_ms {
+            self.stamped(latest_ms);
         }
     }
 
@@ -443,8 +381,20 @@ impl Topic {
     }
 }
 
+/// Has an election hear the hellos that were read of processes with many roles, some of them before its first record.
+fn hear_all(hellos: Option<&GroupHellos>, election: &mut Election) {
+    for LastHello { hello, at, written_ms, .. } in hellos.into_iter().flat_map(GroupHellos::all) {
+        if hello.roles.is_some() {
+            election.hello_received(*at, hello, *written_ms);
+        }
+    }
+    election.caught_up();
+}
+
+/// Whether there is such an election: where candidates have many roles, their hellos say it.
 fn is_shown(hellos: &BTreeMap<Box<str>, GroupHellos>, election: &Election) -> bool {
-    election.is_found() && hellos.get(&election.place().group).is_none_or(|hellos| !hellos.leaves_out(election))
+    let of_many = hellos.get(&election.place().group).filter(|hellos| !hellos.noted.is_empty());
+    of_many.map_or_else(|| election.is_found, |hellos| !hellos.leaves_out(election))
 }
 
 #[cfg(test)]
@@ -544,6 +494,23 @@ mod tests {
             read(&mut topic, 0, offset + 1, key, &hello(r#","leaves":true"#));
             assert_eq!(roles(&topic), ["a"]);
         }
+    }
+
+    /// A reading that begins then does not show it either.
+    #[test]
+    fn a_role_whose_candidates_have_died_is_no_election_once_one_without_roles_stands() {
+        let mut topic = topic();
+        topic.caught_up();
+        let many = r#"{"v":1,"kind":"hello","member":"p","roles":"a","partitions":1,"joined":0}"#;
+        read(&mut topic, 0, 0, "g/a/hello", many);
+        let roles = |topic: &Topic| topic.elections().map(|found| found.place().role.to_string()).collect::<Vec<_>>();
+        assert_eq!(roles(&topic), ["a"]);
+        let one = br#"{"v":1,"kind":"hello","member":"q"}"#;
+        let (key, value) = (Some(Box::from(&b"g/0/hello"[..])), Some(Box::from(&one[..])));
+        let later = ReadAt { now: AT.now + Duration::from_secs(75), wall_ms: AT.wall_ms + 75_000 };
+        let written_ms = Some(later.wall_ms);
+        topic.read(later, 0, &LogRecord { offset: 1, key, value, written_ms, is_brokers_time: true });
+        assert_eq!(roles(&topic), ["0"]);
     }
 
     /// Otherwise they would count as elections that nobody leads, and one role would be shown twice.

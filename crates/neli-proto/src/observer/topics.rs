@@ -133,7 +133,7 @@ impl Topics {
         self.actions.push_back(TopicsAction::ReadSince {
             topic: name.clone(),
             since_ms: at.wall_ms.saturating_sub(millis(self.back)),
-            before: read.topic.begins().map(|(partition, _, from)| (partition, from)).collect(),
+            before: read.topic.partitions.iter().map(|(number, partition)| (*number, partition.from)).collect(),
             reading: self.readings,
         });
     }
@@ -339,8 +339,7 @@ impl ReadTopic {
 
     /// The number of its partitions, if it can be read.
     pub fn partitions(&self) -> usize {
-        let read = self.topic.begins().map(|(partition, ..)| partition);
-        read.chain(self.unanswered.keys().copied()).collect::<BTreeSet<_>>().len()
+        self.topic.partitions.keys().chain(self.unanswered.keys()).collect::<BTreeSet<_>>().len()
     }
 
     /// From when on the partition's terms are known, in milliseconds since 1970, while its past is not; `None` once it is.
@@ -441,10 +440,10 @@ impl Past {
     /// Handles the offsets where the day begins. Returns whether all of it was read before.
     fn begins(&mut self, at: ReadAt, from: &BTreeMap<i32, Offset>, first: &Topic) -> bool {
         self.heard += 1;
-        for (partition, bounds, first_from) in first.begins() {
-            if let Some(offset) = from.get(&partition).filter(|offset| **offset < first_from) {
-                self.topic.begin(at, partition, bounds, *offset);
-                self.behind.insert(partition);
+        for (number, partition) in &first.partitions {
+            if let Some(offset) = from.get(number).filter(|offset| **offset < partition.from) {
+                self.topic.begin(at, *number, partition.bounds, *offset);
+                self.behind.insert(*number);
             }
         }
         self.behind.is_empty()
@@ -466,7 +465,7 @@ impl Past {
             self.behind.remove(&partition);
             first.take_past(partition, &mut self.topic);
         }
-        judged.filter(|_| first.begin_of(partition).is_some_and(|from| record.offset < from))
+        judged.filter(|_| first.partitions.get(&partition).is_some_and(|read| record.offset < read.from))
     }
 }
 
