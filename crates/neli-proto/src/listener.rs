@@ -298,11 +298,12 @@ impl Listener {
         self.reading.behind_since
     }
 
-    /// From when on the reading has been behind the log's known end although no leader of before can hold a lease. Beyond a batch that can't be
-    /// decoded nothing is waited for.
+    /// From when on the reading has delivered nothing, behind the log's known end, although no leader of before can hold a lease. Beyond a batch
+    /// that can't be decoded nothing is waited for.
     pub(crate) fn behind_beyond_leases_since(&self) -> Option<Time> {
         let since = self.reading.behind_since?;
-        Some(if self.reading.undecodable { since } else { since.max(self.any_lease_is_over_at()) })
+        let delivered = self.reading.last_progress.max(self.any_lease_is_over_at());
+        Some(if self.reading.undecodable { since } else { since.max(delivered) })
     }
 
     /// Since when the reader has delivered no record although the log grows; `None` if there is a reason for it.
