@@ -395,14 +395,12 @@ fn fenced(term: Offset, why: &str, left: Duration, late: Option<Duration>) -> Ev
 
 fn released(term: Offset, why: Why, delivered: bool) -> Event {
     let shown = because(why.as_str());
-    let (level, rest) = if !delivered {
-        (Level::Warning, "; Kafka has not confirmed it, so the others may have to wait out the lease")
-    } else if why == Why::RestartLimit {
-        // With many roles no exit says so.
-        (Level::Warning, "; this process does not stand for it again until it is started anew")
-    } else {
-        (Level::Info, "")
-    };
+    let unconfirmed = "; Kafka has not confirmed it, so the others may have to wait out the lease";
+    // With many roles no exit says so.
+    let left = "; this process does not stand for it again until it is started anew";
+    let rest = [(!delivered).then_some(unconfirmed), (why == Why::RestartLimit).then_some(left)];
+    let rest: String = rest.into_iter().flatten().collect();
+    let level = if rest.is_empty() { Level::Info } else { Level::Warning };
     Event::new(level, "released", format!("released term {term}: {shown}{rest}"))
         .with(json!({ "term": term, "why": why.as_str(), "delivered": delivered }))
 }
