@@ -36,7 +36,7 @@ impl MainLoop {
 
     pub(super) fn append_fact(&mut self, role: usize, id: u32, fact: Fact) {
         let Some(facts) = &mut self.nodes.roles[role].facts else { return };
-        let fact = facts.runs.written(Fact { at_ms: Some(clock::wall_ms()), ..fact });
+        let fact = facts.runs.written(clock::wall_ms(), fact);
         let key = facts.topic.key_at(fact.place());
         if let Err(error) = self.nodes.session.append_fact(id, &facts.topic.name, key, &fact.to_bytes()) {
             let error = error.into();

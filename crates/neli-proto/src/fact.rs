@@ -347,11 +347,14 @@ impl Runs {
         }
     }
 
-    /// Completes a fact that is about to be written, and adds it. A fact that is written again counts once.
+    /// Completes a fact that is about to be written now, in milliseconds since 1970, and adds it. A fact that is written again counts once, also
+    /// one of another candidate, whose time it has.
     #[must_use]
-    pub fn written(&mut self, fact: Fact) -> Fact {
+    pub fn written(&mut self, now_ms: u64, fact: Fact) -> Fact {
         let is_again = |last: &Fact| (&last.member, last.term, last.seq) == (&fact.member, fact.term, fact.seq);
-        if has_ended(&fact) && !self.last.as_ref().is_some_and(is_again) {
+        let is_new = fact.at_ms.is_none() && !self.last.as_ref().is_some_and(is_again);
+        let fact = Fact { at_ms: fact.at_ms.or(Some(now_ms)), ..fact };
+        if has_ended(&fact) && is_new {
             self.account.runs = self.account.runs.saturating_add(1);
             let has_failed = fact.outcome == Outcome::Failed;
             self.account.failures = self.account.failures.saturating_add(has_failed.into());

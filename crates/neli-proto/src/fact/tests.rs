@@ -236,8 +236,9 @@ fn at(outcome: Outcome, number: u64, seq: u32) -> Fact {
 #[test]
 fn runs_are_counted_across_processes_and_the_last_success_is_kept() {
     let (mut log, mut first) = (Facts::default(), Runs::default());
-    let mut write = |runs: &mut Runs, fact: Fact| {
-        let fact = runs.written(fact);
+    let mut write = |runs: &mut Runs, mut fact: Fact| {
+        let at_ms = fact.at_ms.take_if(|_| fact.term == 42).unwrap_or(99);
+        let fact = runs.written(at_ms, fact);
         log.take(fact.place(), Some(&fact.to_bytes()));
         log.clone()
     };
@@ -254,6 +255,10 @@ fn runs_are_counted_across_processes_and_the_last_success_is_kept() {
     assert_eq!(second.last.as_ref().and_then(|last| last.exit), Some(3));
     let success = second.account.success.clone().unwrap();
     assert_eq!((success.window, success.at_ms), (at(Outcome::Done, 1, 2).window, Some(15)));
+    // It is recorded again by the next leader.
+    let kept = write(&mut second, Fact { term: 57, seq: 9, ..kept.attempt.clone().unwrap() });
+    let again = kept.attempt.as_ref().unwrap();
+    assert_eq!((again.account.runs, again.account.failures, again.at_ms), (2, 1, Some(25)));
     // A window that is skipped stands at the place of the success.
     let skipped = Fact { term: 57, ..at(Outcome::Skipped, 3, 1) };
     let kept = write(&mut second, skipped);
