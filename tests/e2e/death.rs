@@ -76,10 +76,10 @@ with_both_electors! {
     /// silence. When the supervisor continues, it notices that it was fenced, and stands by.
     fn a_supervisor_that_is_stopped_is_fenced_at_the_deadline_and_stands_by_later(elector) {
         let election = election(elector);
-        let mut first = wild_candidate(&election, "3s").start();
+        let mut first = wild_candidate(&election, "8s").start();
         let term = first.await_lead();
         election.await_witness(term);
-        let mut second = election.candidate().lease("3s").start();
+        let mut second = election.candidate().lease("8s").start();
         second.await_event("standby");
 
         first.signal(Signal::SIGSTOP);
@@ -243,7 +243,7 @@ fn guards_that_die_again_and_again_are_restarted_after_growing_delays() {
 #[test]
 fn a_guard_that_is_stopped_is_continued_at_once() {
     let election = election(Elector::Log);
-    let mut leader = election.candidate().lease("4s").start();
+    let mut leader = election.candidate().start();
     let term = leader.await_lead();
     election.await_witness(term);
     let guard = leader.guard();
