@@ -3,16 +3,13 @@
 //! A record becomes readable only after the controller has taken the dead broker for dead: 9 s after the broker's last heartbeat with
 //! Kafka's defaults, and later if the controller died too. A shorter lease ends the job.
 
-use std::convert::Infallible;
 use std::iter;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
 use harness::cluster::{Cluster, coordinator_partition, move_leader};
 use harness::election::TestElection;
-use harness::journal::Pen;
+use harness::journal::{Pen, RepeatedRecord};
 use harness::wait;
 
 use crate::PROGRAM;
@@ -83,35 +80,6 @@ impl Setup {
     }
 }
 
-/// Another program that writes one record after the other: each waits as long for Kafka as a leader's heartbeat does.
-struct Probe {
-    /// The thread ends with it.
-    stop: Sender<Infallible>,
-    longest: JoinHandle<Duration>,
-}
-
-impl Probe {
-    fn start(pen: Pen) -> Self {
-        let (stop, stopped) = channel();
-        let longest = thread::spawn(move || {
-            let mut longest = Duration::ZERO;
-            while stopped.recv_timeout(Duration::from_millis(100)) == Err(RecvTimeoutError::Timeout) {
-                let before = wait::now();
-                pen.write("another program's", &[b"record"]);
-                longest = longest.max(Duration::from_nanos(wait::now() - before));
-            }
-            longest
-        });
-        Self { stop, longest }
-    }
-
-    /// The longest time that a record took. One that takes far too long ends the thread.
-    fn longest(self) -> Duration {
-        drop(self.stop);
-        self.longest.join().unwrap_or(wait::PATIENCE * 2)
-    }
-}
-
 /// The broker that a fault is for.
 fn broker_for(fault: Fault, cluster: &Cluster, topic: &str, group: &str) -> usize {
     let leader = wait::until("a leader of the partition", || cluster.leader_of(topic, 0));
@@ -159,8 +127,8 @@ fn no_job_is_disturbed() {
         Fault::OnlyReplicaRestarts,
     ] {
         // On a busy machine the brokers that are left may need longer than a lease is made for.
-        let tried = (0..3).any(|number| is_undisturbed(&mut cluster, fault, &format!("{fault:?}-{number}")));
-        assert!(tried, "{fault:?}: each time Kafka was away for nearly a lease");
+        let is_shown = (0..3).any(|number| is_undisturbed(&mut cluster, fault, &format!("{fault:?}-{number}")));
+        assert!(is_shown, "{fault:?}: each time Kafka was away for nearly a lease");
     }
 }
 
@@ -183,7 +151,9 @@ fn is_undisturbed(cluster: &mut Cluster, fault: Fault, topic: &str) -> bool {
         wait::until_true("another leader", || cluster.leader_of(topic, 0) == Some(other));
     }
     let broker = broker_for(fault, cluster, topic, &group.election.group);
-    let probe = Probe::start(Pen::new(&cluster.kafka(), topic, &[]));
+    // Another program's records wait as long for Kafka as a leader's heartbeats do.
+    let anothers =
+        RepeatedRecord::start(Pen::new(&cluster.kafka(), topic, &[]), "another".to_owned(), "record".to_owned());
     let begun = wait::now();
     if fault == Fault::OnlyReplicaRestarts {
         cluster.broker(broker).ask_to_shut_down();
@@ -203,7 +173,7 @@ fn is_undisturbed(cluster: &mut Cluster, fault: Fault, topic: &str) -> bool {
     }
     wait::until_true("replicas in sync", || cluster.is_in_sync(topic));
     // The job is warned a heartbeat and a fence warning before the deadline, which are less than a quarter of these leases.
-    let shows = probe.longest() < setups[0].lease * 3 / 4;
+    let shows = anothers.longest_write() < setups[0].lease * 3 / 4;
     for (setup, has_beat) in iter::zip(setups, have_beats) {
         if shows {
             assert!(has_beat, "{fault:?}: no lease that is renewed within {:?}", setup.deadline_after());

@@ -8,7 +8,7 @@ use std::thread;
 use harness::accounts::login;
 use harness::candidate::Elector;
 use harness::election::Answer;
-use harness::journal::{Heartbeats, Pen};
+use harness::journal::{Pen, RepeatedRecord};
 use harness::kafka::{Broker, Kafka};
 use harness::schema::Schema;
 use harness::terminal::{Ctrl, Shell, Terminal};
@@ -53,7 +53,7 @@ fn the_elections_of_a_topic_and_those_of_all() {
         br#"{"v":1,"kind":"release","member":"m","name":"web","seq":9,"term":5,"seen":5,"why":"exited","exit":0}"#;
     pen.write("c/0", &[claim(4).as_bytes(), release]);
     let beat = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":0,"lease_ms":60000}"#;
-    let _heartbeats = Heartbeats::start(pen, "a/b/ingest".to_owned(), beat.to_owned());
+    let _heartbeats = RepeatedRecord::start(pen, "a/b/ingest".to_owned(), beat.to_owned());
     let found = json(&["--topic", &topic]);
     let shown: Vec<[&str; 3]> =
         found.iter().map(|line| ["group", "role", "state"].map(|field| line[field].as_str().unwrap_or("?"))).collect();
@@ -359,7 +359,7 @@ fn an_election_is_unknown_while_kafka_is_away() {
     let lease = |text: String| text.replace("60000", "2000");
     pen.write("g/0", &[lease(watched_claim("m", -1)).as_bytes()]);
     let beat = r#"{"v":1,"kind":"beat","member":"m","name":"m","seq":2,"term":0,"seen":0,"lease_ms":2000}"#;
-    let _heartbeats = Heartbeats::start(pen, "g/0".to_owned(), beat.to_owned());
+    let _heartbeats = RepeatedRecord::start(pen, "g/0".to_owned(), beat.to_owned());
     let watched = Watched::at(kafka.address(), "away.neli", &["--json"]);
     let schema = Schema::read(include_str!("../../docs/json.md"), "list");
     let state = || {

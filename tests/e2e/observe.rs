@@ -10,7 +10,7 @@ use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::Elector;
 use harness::cluster::Cluster;
 use harness::election::Answer;
-use harness::journal::{Heartbeats, Pen};
+use harness::journal::{Pen, RepeatedRecord};
 use harness::kafka::{Broker, Kafka};
 use harness::process::Process;
 use harness::rights::{Operation, Resource, Rights, Rule};
@@ -101,14 +101,10 @@ fn it_shows_what_list_and_status_show_and_follows_live() {
     observing.await_ready();
     observing.await_leader(&election.group, Some("<b>one"));
     // On a busy machine heartbeats may be late for one of them.
-    let answers = || {
-        let (listed, status) = (list::json(&["--topic", &topic]), election.ask("status", &["--json"]).json());
-        (listed[0].clone(), status, observing.object()["elections"][0].clone())
-    };
-    let (listed, status, shown) = wait::until("a leader for all of them", || {
-        let (listed, status, shown) = answers();
-        let all_led = listed["state"] == "led" && status["state"] == "led" && shown["state"] == "led";
-        all_led.then_some((listed, status, shown))
+    let [listed, status, shown] = wait::until("a leader for all of them", || {
+        let status = election.ask("status", &["--json"]).json();
+        let answers = [list::json(&["--topic", &topic])[0].clone(), status, observing.object()["elections"][0].clone()];
+        answers.iter().all(|answer| answer["state"] == "led").then_some(answers)
     });
     for field in ["group", "role", "topic", "partition", "leader", "term", "standbys", "dead"] {
         assert_eq!(shown[field], listed[field], "{field}");
@@ -200,7 +196,7 @@ fn the_day_before_is_read_once_the_present_is_known() {
     pen.write_ahead("led/0", &[claim(1, "b").as_bytes()], -7_000);
     pen.write_ahead("x", &vec![&b"x"[..]; 12_000], -3_600);
     let beat = r#"{"v":1,"kind":"beat","member":"m","name":"b","seq":2,"term":2,"seen":12002,"lease_ms":60000}"#;
-    let _heartbeats = Heartbeats::start(Pen::new(kafka, &topic, &[]), "led/0".to_owned(), beat.to_owned());
+    let _heartbeats = RepeatedRecord::start(Pen::new(kafka, &topic, &[]), "led/0".to_owned(), beat.to_owned());
     let observing = Observing::start(kafka.address(), &["--topics", &topic]);
     let found = |group: &str| {
         let object = observing.object();
@@ -235,7 +231,7 @@ fn a_kafka_that_was_away_needs_no_restart() {
     broker.await_ready();
     observing.await_line("Kafka answers again");
     let beat = r#"{"v":1,"kind":"beat","member":"m","name":"a","seq":2,"term":0,"seen":0,"lease_ms":60000}"#;
-    let _heartbeats = Heartbeats::start(Pen::new(&kafka, "away.neli", &[]), "g/0".to_owned(), beat.to_owned());
+    let _heartbeats = RepeatedRecord::start(Pen::new(&kafka, "away.neli", &[]), "g/0".to_owned(), beat.to_owned());
     observing.await_leader("g", Some("a"));
     let object = observing.object();
     assert!(object["broker"]["up"] == true && object["complete"] == true, "{object}");

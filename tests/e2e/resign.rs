@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use harness::candidate::{Elector, Running};
 use harness::election::{Answer, TestElection};
-use harness::journal::{Heartbeats, Pen};
+use harness::journal::{Pen, RepeatedRecord};
 use harness::kafka::{Kafka, Wired};
 use harness::network::LinkConditions;
 use harness::schema::Schema;
@@ -22,11 +22,11 @@ const CLAIM: &str = r#"{"v":1,"kind":"claim","member":"m","name":"web","seq":1,"
 const BEAT: &str = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":0,"lease_ms":60000}"#;
 
 /// The journal of a leader `web` that goes on, and the pen that wrote it.
-fn led(election: &TestElection) -> (Pen, Heartbeats) {
+fn led(election: &TestElection) -> (Pen, RepeatedRecord) {
     Kafka::shared().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     let pen = || Pen::new(Kafka::shared(), &election.topic(), &[]);
     pen().write(&election.key(), &[CLAIM.as_bytes()]);
-    (pen(), Heartbeats::start(pen(), election.key(), BEAT.to_owned()))
+    (pen(), RepeatedRecord::start(pen(), election.key(), BEAT.to_owned()))
 }
 
 /// The exit status and the JSON that `resign` prints, which is checked against docs/json.md.

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use harness::candidate::Elector;
 use harness::election::{Answer, TestElection};
-use harness::journal::{Heartbeats, Pen};
+use harness::journal::{Pen, RepeatedRecord};
 use harness::kafka::Kafka;
 use harness::schema::Schema;
 use harness::terminal::{Ctrl, Shell, Terminal};
@@ -349,7 +349,7 @@ fn it_is_shown_again_until_it_is_interrupted() {
     terminal.await_text("nobody has ever led");
     pen.write(&election.key(), &[claim(-1).replace("300", "60000").as_bytes()]);
     let beat = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":2,"term":0,"seen":0,"lease_ms":60000}"#;
-    let _heartbeats = Heartbeats::start(pen, election.key(), beat.to_owned());
+    let _heartbeats = RepeatedRecord::start(pen, election.key(), beat.to_owned());
     terminal.await_text(&format!("\u{1b}[H\u{1b}[1;32m{}: web leads", election.group));
     terminal.press(Ctrl::C);
     terminal.await_prompt();

@@ -7,7 +7,7 @@ use std::thread;
 
 use harness::candidate::Elector;
 use harness::election::{Answer, TestElection};
-use harness::journal::{Heartbeats, Pen, end};
+use harness::journal::{Pen, RepeatedRecord, end};
 use harness::kafka::{Kafka, Wired};
 use harness::schema::Schema;
 use harness::terminal::{Ctrl, Shell, Terminal};
@@ -37,8 +37,8 @@ fn beat(term: i64, seen: i64) -> String {
 }
 
 /// Heartbeats of the leader of this election.
-fn beating(election: &TestElection, beat: String) -> Heartbeats {
-    Heartbeats::start(Pen::new(Kafka::shared(), &election.topic(), &[]), election.key(), beat)
+fn beating(election: &TestElection, beat: String) -> RepeatedRecord {
+    RepeatedRecord::start(Pen::new(Kafka::shared(), &election.topic(), &[]), election.key(), beat)
 }
 
 const RELEASE: &str =
@@ -168,7 +168,7 @@ fn no_leader_is_silent_while_kafka_is_away() {
     let pen = Pen::new(&kafka, "away.neli", &[]);
     let short = |record: String| record.replace("5000", "2000");
     pen.write("away/0", &[short(claim(-1)).as_bytes()]);
-    let _heartbeats = Heartbeats::start(pen, "away/0".to_owned(), short(beat(0, 0)));
+    let _heartbeats = RepeatedRecord::start(pen, "away/0".to_owned(), short(beat(0, 0)));
     let mut watch = Command::new(PROGRAM);
     watch.args(["watch", "--group", "away", "--brokers", wired.kafka().address()]);
     let mut watch = watch.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program is there");

@@ -311,9 +311,9 @@ impl Journal {
         Verdict::Undecided
     }
 
-    /// Whether a later term than the current one began at an offset that was not read. Then a record was missing there, or before, although it
-    /// was taken for a marker: somebody has compacted the topic.
-    fn is_behind_taken_for_markers(&self, term: Offset) -> bool {
+    /// L4: whether the claim of this term, later than the current one, may be among the offsets that were taken for markers. Then somebody has
+    /// compacted the topic.
+    fn claim_is_missing(&self, term: Offset) -> bool {
         let current = match &self.view {
             View::Led(term) => term.offset,
             View::Released { term, .. } => *term,
@@ -325,7 +325,7 @@ impl Journal {
 
     /// L3 for a beat or a release; in an undecided view, whether it decides (L4).
     fn judge_leader_record(&mut self, offset: Offset, term: Offset, seen: Offset, record: &Record) -> Verdict {
-        if self.is_behind_taken_for_markers(term) {
+        if self.claim_is_missing(term) {
             self.begin_window_at(offset);
         }
         let window = self.window;

@@ -298,9 +298,9 @@ impl Listener {
         self.reading.behind_since
     }
 
-    /// From when on the reading has delivered nothing, behind the log's known end, although no leader of before can hold a lease. Beyond a batch
-    /// that can't be decoded nothing is waited for.
-    pub(crate) fn behind_beyond_leases_since(&self) -> Option<Time> {
+    /// Since when the reading has delivered nothing, behind the log's known end, and no earlier leader can hold a lease. If a batch can't be
+    /// decoded: since when it is behind.
+    pub(crate) fn stalled_since(&self) -> Option<Time> {
         let since = self.reading.behind_since?;
         let delivered = self.reading.last_progress.max(self.any_lease_is_over_at());
         Some(if self.reading.undecodable { since } else { since.max(delivered) })

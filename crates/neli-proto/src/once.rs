@@ -292,7 +292,7 @@ impl Once {
             self.enter(Phase::Waiting { term, skip: None });
             self.begin_schedule(now);
         } else if self.scheduled.is_some() || !self.skip_if_settled() {
-            // The outcome counts what was read only now: that the key was forgotten. A failure must be counted by all.
+            // A failure that was read only now must count for all. That the key was forgotten counts for the outcome alone.
             if overlooked_failure {
                 self.unconfirmed_end = Some(end);
                 self.announce(now, term, self.end_of_wait(now));

@@ -49,7 +49,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "LaterTermVoid",
         breaks: "L4: a beat of a later term, whose claim was taken for a marker, is void",
-        edits: &[edit("if ‹self.is_behind_taken_for_markers(term)› {", "false")],
+        edits: &[edit("if ‹self.claim_is_missing(term)› {", "false")],
         noticed_by: &[Model("a_claim_that_is_compacted"), Law],
     },
     Mutant {

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -19,24 +19,37 @@ pub struct Pen {
     topic: String,
 }
 
-/// The heartbeats of a leader that a test has made up, until this is dropped: without them it is shown as silent after three seconds.
-pub struct Heartbeats {
+/// A record that is written again and again, until this is dropped: such as the heartbeat of a leader that a test has made up, which is shown as
+/// silent after three seconds without one.
+pub struct RepeatedRecord {
     /// The thread ends with it.
-    _stop: Sender<Infallible>,
+    stop: Sender<Infallible>,
+    longest_write: JoinHandle<Duration>,
 }
 
-impl Heartbeats {
-    /// Writes this heartbeat now and several times a second.
+impl RepeatedRecord {
+    /// Writes this record now and several times a second.
     #[must_use]
-    pub fn start(pen: Pen, key: String, beat: String) -> Self {
+    pub fn start(pen: Pen, key: String, payload: String) -> Self {
         let (stop, stopped) = channel();
-        pen.write(&key, &[beat.as_bytes()]);
-        thread::spawn(move || {
+        pen.write(&key, &[payload.as_bytes()]);
+        let longest_write = thread::spawn(move || {
+            let mut longest = Duration::ZERO;
             while stopped.recv_timeout(Duration::from_millis(300)) == Err(RecvTimeoutError::Timeout) {
-                pen.write(&key, &[beat.as_bytes()]);
+                let before = wait::now();
+                pen.write(&key, &[payload.as_bytes()]);
+                longest = longest.max(Duration::from_nanos(wait::now() - before));
             }
+            longest
         });
-        Self { _stop: stop }
+        Self { stop, longest_write }
+    }
+
+    /// Ends it. Returns the longest time from a write to Kafka's acknowledgement; one beyond [`wait::PATIENCE`] has ended the thread.
+    #[must_use]
+    pub fn longest_write(self) -> Duration {
+        drop(self.stop);
+        self.longest_write.join().unwrap_or(Duration::MAX)
     }
 }
 

@@ -162,7 +162,7 @@ impl Election {
         } else {
             // The group may have given the partition to another candidate, or Kafka may not deliver the log, or say whether it is still there.
             let window = self.listener.claim_window().map(|window| window.since);
-            let since = window.or_else(|| self.listener.behind_beyond_leases_since())?;
+            let since = window.or_else(|| self.listener.stalled_since())?;
             Some(until.max(since + WAIT_FOR_KAFKA))
         }
     }

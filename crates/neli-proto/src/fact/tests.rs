@@ -229,26 +229,25 @@ fn no_two_elections_share_a_place_if_their_groups_may_have_facts() {
 fn at(outcome: Outcome, number: u64, seq: u32) -> Fact {
     let window = Some(Span { from_ms: number * 10, until_ms: (number + 1) * 10 });
     let exit = if outcome == Outcome::Failed { Some(3) } else { None };
-    Fact { window, at_ms: Some(number * 10 + 5), seq, exit, ..fact(outcome, 42) }
+    Fact { window, exit, seq, ..fact(outcome, 42) }
 }
 
 /// Two processes write one after the other. The second one reads what the first one wrote, as it is kept: one fact at each place.
 #[test]
 fn runs_are_counted_across_processes_and_the_last_success_is_kept() {
     let (mut log, mut first) = (Facts::default(), Runs::default());
-    let mut write = |runs: &mut Runs, mut fact: Fact| {
-        let at_ms = fact.at_ms.take_if(|_| fact.term == 42).unwrap_or(99);
-        let fact = runs.written(at_ms, fact);
+    let mut write = |runs: &mut Runs, now_ms: u64, fact: Fact| {
+        let fact = runs.written(now_ms, fact);
         log.take(fact.place(), Some(&fact.to_bytes()));
         log.clone()
     };
     for (outcome, number, seq) in
         [(Outcome::Running, 1, 1), (Outcome::Done, 1, 2), (Outcome::Running, 2, 3), (Outcome::Failed, 2, 4)]
     {
-        write(&mut first, at(outcome, number, seq));
+        write(&mut first, number * 10 + 5, at(outcome, number, seq));
     }
     // Its acknowledgement was lost.
-    let kept = write(&mut first, at(Outcome::Failed, 2, 4));
+    let kept = write(&mut first, 25, at(Outcome::Failed, 2, 4));
     let mut second = Runs::default();
     second.read(&kept);
     assert_eq!((second.account.runs, second.account.failures), (2, 1));
@@ -256,12 +255,12 @@ fn runs_are_counted_across_processes_and_the_last_success_is_kept() {
     let success = second.account.success.clone().unwrap();
     assert_eq!((success.window, success.at_ms), (at(Outcome::Done, 1, 2).window, Some(15)));
     // It is recorded again by the next leader.
-    let kept = write(&mut second, Fact { term: 57, seq: 9, ..kept.attempt.clone().unwrap() });
+    let kept = write(&mut second, 99, Fact { term: 57, seq: 9, ..kept.attempt.clone().unwrap() });
     let again = kept.attempt.as_ref().unwrap();
     assert_eq!((again.account.runs, again.account.failures, again.at_ms), (2, 1, Some(25)));
     // A window that is skipped stands at the place of the success.
     let skipped = Fact { term: 57, ..at(Outcome::Skipped, 3, 1) };
-    let kept = write(&mut second, skipped);
+    let kept = write(&mut second, 99, skipped);
     let last = kept.done.as_ref().map(Account::of).unwrap();
     assert_eq!((last.runs, last.failures, last.success), (2, 1, Some(success)));
 }
@@ -269,6 +268,6 @@ fn runs_are_counted_across_processes_and_the_last_success_is_kept() {
 #[test]
 fn facts_of_a_version_without_it_count_as_they_are() {
     let mut runs = Runs::default();
-    runs.read(&Facts { done: Some(at(Outcome::Done, 4, 0)), ..Facts::default() });
+    runs.read(&Facts { done: Some(Fact { at_ms: Some(45), ..at(Outcome::Done, 4, 0) }), ..Facts::default() });
     assert_eq!((runs.account.runs, runs.account.success.and_then(|success| success.at_ms)), (0, Some(45)));
 }
