@@ -40,7 +40,9 @@ pub(crate) fn librdkafka(facility: &str, message: &str) -> Event {
 
 /// The group assigns the partition, and with it precedence, to this candidate.
 pub(crate) fn assigned(partition: i32) -> Event {
-    let sentence = format!("preferred successor (partition {partition} assigned)");
+    let sentence = format!(
+        "the consumer group has chosen this candidate, to claim first when nobody leads (partition {partition})"
+    );
     Event::info("assigned", sentence).with(json!({ "partition": partition }))
 }
 
@@ -202,7 +204,7 @@ mod tests {
                 "got SIGTERM from outside this PID namespace, uid 0",
                 "the consumer group has chosen another candidate",
                 "the consumer group has chosen another candidate, and this one keeps the lead",
-                "preferred successor (partition 0 assigned)",
+                "the consumer group has chosen this candidate, to claim first when nobody leads (partition 0)",
                 "created the topic \"g.neli\" with 1 replica (1 broker up)",
                 "created the topic \"g.neli\" with 3 replicas (4 brokers up)",
             ]
