@@ -171,7 +171,7 @@ impl MainLoop {
 
     /// Runs until the end.
     async fn run(&mut self) -> ExitStatus {
-        let mut is_told = false;
+        let mut lateness = Lateness { stall: self.config.timings.stall(), awaited: None, is_told: false };
         loop {
             self.perform();
             self.start_next_guard();
@@ -182,18 +182,20 @@ impl MainLoop {
                 self.leave().await;
                 return status;
             }
-            let (due, stall) = (self.next_timeout(), self.config.timings.stall());
+            let due = self.next_timeout();
             // It can't fail for our own descriptor.
             let _ = self.alarm.set(due);
             let roles = &self.nodes.roles;
-            // It is not told if the terminal has suspended this process.
-            let awaited = due_to_be_told(&mut is_told, due, stall).filter(|_| !roles.iter().all(Role::is_suspended));
+            lateness.begin(clock::now(), due);
+            if roles.iter().all(Role::is_suspended) {
+                // By the terminal, which is no reason to tell of it.
+                lateness.awaited = None;
+            }
             // What comes without end may not keep the rest waiting, so the rest of it comes last.
             tokio::select! {
                 biased;
                 // It comes first, so that the log says it before its effects.
-                late = poll_fn(|_| poll_late(awaited, stall)) => {
-                    is_told = true;
+                late = poll_fn(|_| lateness.take(clock::now()).map_or(Poll::Pending, Poll::Ready)) => {
                     self.logger.event(&events::did_not_run(late));
                 }
                 role = poll_fn(|context| poll_answers(roles, context)) => {
@@ -223,7 +225,14 @@ impl MainLoop {
                     self.handle_signals();
                 }
             }
-            self.handle_timeouts();
+            self.handle_timeouts(&mut lateness);
+        }
+    }
+
+    /// Tells of what is late, before it is handled: this process may also have been stopped in the middle of a turn.
+    fn tell_if_late(&self, lateness: &mut Lateness) {
+        if let Some(late) = lateness.take(clock::now()) {
+            self.logger.event(&events::did_not_run(late));
         }
     }
 
@@ -254,13 +263,15 @@ impl MainLoop {
         [nodes, guards, self.settling.until, service, publisher].into_iter().flatten().min()
     }
 
-    fn handle_timeouts(&mut self) {
+    fn handle_timeouts(&mut self, lateness: &mut Lateness) {
+        self.tell_if_late(lateness);
         self.perform();
         let pending: BTreeSet<usize> = self.nodes.due(clock::now()).into_iter().collect();
         if self.next_timeout().is_some_and(|due| clock::now() >= due) {
             self.handle_pending(&pending);
         }
         let now = clock::now();
+        self.tell_if_late(lateness);
         // Roles that have become due since are handled in the next turn, after their guards' answers were read.
         for role in self.nodes.due(now).into_iter().filter(|role| pending.contains(role)) {
             self.nodes.handle_timeout(now, role);
@@ -356,17 +367,35 @@ impl MainLoop {
     }
 }
 
-/// What is due, unless something late was told and there has been nothing in time since: with many roles each turn of a busy machine is late for
-/// another one, and would do nothing but say so.
-fn due_to_be_told(is_told: &mut bool, due: Option<Time>, stall: Duration) -> Option<Time> {
-    *is_told &= poll_late(due, stall).is_ready();
-    due.filter(|_| !*is_told)
+/// Notices that the main loop is late. Of several late turns in sequence only the first is told of: with many roles each turn of a busy machine is
+/// late for another one, and would do nothing but say so.
+struct Lateness {
+    /// What is no lateness yet.
+    stall: Duration,
+    /// What this turn waits for, unless a turn's lateness was told and there has been nothing in time since.
+    awaited: Option<Time>,
+    is_told: bool,
 }
 
-/// How long ago it was due, once that is at least `stall`.
-fn poll_late(due: Option<Time>, stall: Duration) -> Poll<Duration> {
-    let late = due.map(|due| clock::now().since(due)).filter(|late| *late >= stall);
-    late.map_or(Poll::Pending, Poll::Ready)
+impl Lateness {
+    /// Begins a turn that waits for `due`.
+    fn begin(&mut self, now: Time, due: Option<Time>) {
+        self.awaited = due;
+        self.is_told &= self.late(now).is_some();
+        self.awaited = due.filter(|_| !self.is_told);
+    }
+
+    /// How late it is, to be told of.
+    fn take(&mut self, now: Time) -> Option<Duration> {
+        let late = self.late(now)?;
+        (self.awaited, self.is_told) = (None, true);
+        Some(late)
+    }
+
+    fn late(&self, now: Time) -> Option<Duration> {
+        let late = now.since(self.awaited?);
+        (late >= self.stall).then_some(late)
+    }
 }
 
 /// The first role whose guard has answered.
@@ -461,16 +490,27 @@ mod tests {
 
     #[test]
     fn a_machine_that_is_late_for_each_of_many_roles_is_told_of_once() {
-        let (now, stall) = (clock::now(), Duration::from_secs(1));
-        let mut is_told = false;
+        let now = clock::now();
+        let mut lateness = Lateness { stall: Duration::from_secs(1), awaited: None, is_told: false };
         let mut told = Vec::new();
         for late in [0, 2, 3, 4, 0, 5, 6].map(Duration::from_secs) {
-            let due = due_to_be_told(&mut is_told, Some(now - late), stall);
-            if poll_late(due, stall).is_ready() {
-                is_told = true;
-                told.push(late.as_secs());
-            }
+            lateness.begin(now, Some(now - late));
+            told.extend(lateness.take(now));
         }
-        assert_eq!(told, [2, 5]);
+        assert_eq!(told, [2, 5].map(Duration::from_secs));
+    }
+
+    #[test]
+    fn a_turn_that_is_stopped_after_it_has_begun_is_told_of_once() {
+        let now = clock::now();
+        let mut lateness = Lateness { stall: Duration::from_secs(1), awaited: None, is_told: false };
+        lateness.begin(now, Some(now + Duration::from_secs(1)));
+        assert_eq!(lateness.take(now), None);
+        let late = now + Duration::from_secs(5);
+        assert_eq!(lateness.take(late), Some(Duration::from_secs(4)));
+        assert_eq!(lateness.take(late), None);
+        // Its timeouts are handled before the next turn begins.
+        lateness.begin(late, Some(late + Duration::from_secs(1)));
+        assert_eq!(lateness.take(late), None);
     }
 }
