@@ -75,6 +75,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Node("once::a_run_that_could_not_be_started_is_none", "no outcome")],
     },
     Mutant {
+        name: "UnstartedIsHeldAfterAStop",
+        breaks: "once: a run that could not be started after a stop keeps the term, and nothing ends it",
+        edits: &[edit("self.holds && ‹self.run.asked_at.is_none()›, false", "true")],
+        noticed_by: &[Node("once::a_run_that_could_not_be_started_after_a_stop_ends_the_term", "the term is kept")],
+    },
+    Mutant {
         name: "UnrecordedTakenForRecorded",
         breaks: "once: an outcome that was not acknowledged within the lease counts as recorded",
         edits: &[edit("self.ask(‹unrecorded›);", "None")],

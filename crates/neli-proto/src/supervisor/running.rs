@@ -50,13 +50,13 @@ impl Supervisor {
         }
     }
 
-    /// Handles a job that could not be started: the run counts as failed, unless the node decides what follows. COMMAND existed when this
-    /// process started, and may exist again.
+    /// Handles a job that could not be started: the run counts as failed, unless the node decides what follows, or the term ends because of a stop
+    /// that came before. COMMAND existed when this process started, and may exist again.
     fn not_started(&mut self, now: Time, errno: i32, at: Step) {
         let code = if at == Step::Exec && errno == ENOENT { NOT_FOUND } else { CAN_NOT_BE_STARTED };
         self.note(Note::NotStarted { errno, counts: !self.holds });
         self.run.status = Some(JobStatus::Exited(code));
-        self.run.own_end = OwnEnd::of_main(self.holds, false);
+        self.run.own_end = OwnEnd::of_main(self.holds && self.run.asked_at.is_none(), false);
         if self.has_run() {
             self.gone(now, None);
         }

@@ -427,6 +427,26 @@ fn a_run_that_could_not_be_started_is_none() {
     }
 }
 
+/// What the candidate wants of the job does not change any more, so the node would not end the term.
+#[test]
+fn a_run_that_could_not_be_started_after_a_stop_ends_the_term() {
+    let (mut host, id) = leading(1);
+    read(&mut host, id, Facts::default());
+    let (id, _) = asked(&mut host).appended.unwrap();
+    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
+    assert!(asked(&mut host).spawns);
+    host.happens(Event::Signal { signal: TERM, by_terminal: false });
+    let ended = can_not_start(&mut host);
+    assert!(ended.appended.is_none(), "no outcome: {ended:?}");
+    let Some(Record { body: Body::Release { once, why, .. }, .. }) = ended.releases else {
+        panic!("the term is kept: {:?}", ended.actions)
+    };
+    assert_eq!((once, why.as_deref()), (None, Some("stopped")));
+    host.reads_what_it_sent();
+    let job = Some(JobStatus::Exited(126));
+    assert_eq!(exits(&host.actions()), [Ending::NotDone { signal: Some(TERM), job }]);
+}
+
 #[test]
 fn facts_that_can_not_be_read_or_written_are_no_reason_to_run() {
     let unavailable = |actions: &[Action]| {
