@@ -107,10 +107,12 @@ impl Topics {
             }
         }
         self.note_latest();
-        if self.past.as_mut().is_some_and(Past::stands_still) {
-            self.past = None;
-        }
+        let has_stood_still = self.past.take_if(Past::stands_still).is_some();
         self.look_back(at);
+        if has_stood_still && self.past.is_none() {
+            // The reader would read on, and in vain.
+            self.actions.push_back(TopicsAction::StopPast);
+        }
     }
 
     fn stop(&mut self, name: Box<str>) {
@@ -347,7 +349,7 @@ impl ReadTopic {
         self.tries.and_then(|_| self.first_ms.get(&partition).copied())
     }
 
-    /// Whether the second answer in a row, or an answer about the topic itself, says that it does not exist.
+    /// Whether the topic is missing from the second answer in a row.
     fn is_gone(&mut self, answer: Option<&LogsAnswer>) -> bool {
         let is_missing = answer.is_none();
         let is_gone = is_missing && self.was_missing;
