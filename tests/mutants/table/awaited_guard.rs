@@ -22,7 +22,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         breaks: "R6: a job that is stopped while its guard waits is reported as gone, but the guard is still started with it",
         edits: &[
             edit("‹self.is_over = true;› return Some(Answer::Gone);", ""),
-            edit("Order::Over { .. } => ‹self.is_over = true›,", "{}"),
+            edit("self.is_over |= ‹matches!(order, Order::Over { .. })›;", "false"),
         ],
         noticed_by: &[Model("an_end_before_the_guard_is_started")],
     },

@@ -56,33 +56,24 @@ impl<D> Queue<Order, D> {
     /// process's pending signals: a standard signal is pending once, even if it was sent several times; each real-time signal counts. So memory is
     /// limited, and the job gets the same signals as it would get directly.
     pub fn put(&mut self, order: &Order, along: Option<D>) {
-        match order {
-            Order::Signal { signal, .. } => {
-                let same = self.waiting.iter_mut().find(|(waiting, ..)| waiting == order);
-                if let Some((.., times)) = same.filter(|_| *signal >= FIRST_REAL_TIME) {
-                    *times += 1;
-                } else {
-                    // One that is pending moves to the end, because the later one of a stop and a SIGCONT decides.
-                    self.waiting.retain(|(waiting, ..)| waiting != order);
-                    self.waiting.push_back((*order, along, 1));
-                }
-                return;
+        if let Order::Signal { signal, .. } = order {
+            let same = self.waiting.iter_mut().find(|(waiting, ..)| waiting == order);
+            if let Some((.., times)) = same.filter(|_| *signal >= FIRST_REAL_TIME) {
+                *times += 1;
+            } else {
+                // One that is pending moves to the end, because the later one of a stop and a SIGCONT decides.
+                self.waiting.retain(|(waiting, ..)| waiting != order);
+                self.waiting.push_back((*order, along, 1));
             }
+            return;
+        }
+        if let Order::Spawn { .. } = order {
             // The waiting signals were meant for the previous run.
-            Order::Spawn { .. } => self.waiting.retain(|(waiting, ..)| !is_signal(waiting)),
+            self.waiting.retain(|(waiting, ..)| !is_signal(waiting));
+        } else if let Order::Command { kind, .. } = order {
             // If a command is ordered again, the earlier order was given up.
-            Order::Command { kind, .. } => {
-                let is_same =
-                    |waiting: &Order| matches!(waiting, Order::Command { kind: waiting, .. } if waiting == kind);
-                self.waiting.retain(|(waiting, ..)| !is_same(waiting));
-            }
-            Order::HandOn
-            | Order::Kill
-            | Order::Lease(_)
-            | Order::Over { .. }
-            | Order::Released { .. }
-            | Order::Stop { .. }
-            | Order::TakeBack => {}
+            let is_same = |waiting: &Order| matches!(waiting, Order::Command { kind: waiting, .. } if waiting == kind);
+            self.waiting.retain(|(waiting, ..)| !is_same(waiting));
         }
         let before_signals = self.waiting.iter().take_while(|(waiting, ..)| !is_signal(waiting)).count();
         self.waiting.insert(before_signals, (*order, along, 1));

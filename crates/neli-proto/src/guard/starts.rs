@@ -92,29 +92,20 @@ impl AwaitedGuard {
     /// Keeps an order. Returns the answer to it, if there is one.
     #[must_use]
     pub fn put(&mut self, order: &Order) -> Option<Answer> {
-        match order {
-            Order::Lease(grant) | Order::Spawn { grant, .. } => {
-                let (is_first, is_job) = (self.grant.replace(*grant).is_none(), matches!(order, Order::Spawn { .. }));
-                self.is_job_ordered |= is_job;
-                if is_first || is_job {
-                    self.orders.put(order, None);
-                }
-                // That a job is accepted only the guard can say.
-                return Some(Answer::Extended { until: grant.until });
+        if let Order::Lease(grant) | Order::Spawn { grant, .. } = order {
+            let (is_first, is_job) = (self.grant.replace(*grant).is_none(), matches!(order, Order::Spawn { .. }));
+            self.is_job_ordered |= is_job;
+            if is_first || is_job {
+                self.orders.put(order, None);
             }
-            Order::Kill | Order::Stop { .. } if self.is_job_ordered => {
-                self.is_over = true;
-                return Some(Answer::Gone);
-            }
-            Order::Over { .. } => self.is_over = true,
-            Order::Command { .. }
-            | Order::HandOn
-            | Order::Kill
-            | Order::Released { .. }
-            | Order::Signal { .. }
-            | Order::Stop { .. }
-            | Order::TakeBack => {}
+            // That a job is accepted only the guard can say.
+            return Some(Answer::Extended { until: grant.until });
         }
+        if self.is_job_ordered && matches!(order, Order::Kill | Order::Stop { .. }) {
+            self.is_over = true;
+            return Some(Answer::Gone);
+        }
+        self.is_over |= matches!(order, Order::Over { .. });
         self.orders.put(order, None);
         None
     }
