@@ -10,7 +10,7 @@ use crate::guard::Order;
 use crate::kafka::Request;
 use crate::note::{Note, Refusal};
 use crate::once::Once;
-use crate::record::{KeyedRun, Offset, Why};
+use crate::record::{Offset, Why};
 use crate::supervisor::{JobIs, JobStatus, Wanted};
 use crate::time::Time;
 
@@ -100,8 +100,9 @@ impl Node {
             let mut local = self.supervisor.local();
             if let Some(JobIs::Gone(end)) = &mut local.job
                 && self.candidate.awaits_end_of(end.proof.term())
+                && let Some(once) = &mut self.once
             {
-                end.once = self.term_is_over(end.leaving);
+                end.once = once.term_is_over(end.leaving || self.candidate.is_leaving());
             }
             self.candidate.set_local(now, local);
             if self.wanted(now) == wanted {
@@ -110,14 +111,15 @@ impl Node {
         }
     }
 
-    /// What the candidate wants of the job, as far as the key's facts allow it.
+    /// What the candidate wants of the job, as far as the key's facts allow it. Before that the key is told of the run that has ended, and the
+    /// candidate whether it may claim.
     fn wanted(&mut self, now: Time) -> Option<Wanted> {
-        self.tell_of_key(now);
-        let wanted = self.candidate.wants()?;
-        Some(match &mut self.once {
-            Some(once) => once.allowed(now, wanted),
-            None => wanted,
-        })
+        let Some(once) = &mut self.once else { return self.candidate.wants() };
+        if let Some((number, run)) = self.supervisor.run_end() {
+            once.run_ended(number, run);
+        }
+        self.candidate.hold_claims(now, once.holds_claims());
+        Some(once.allowed(now, self.candidate.wants()?))
     }
 
     fn take_from_supervisor(&mut self, now: Time, action: Action) {
@@ -241,26 +243,15 @@ impl Node {
 impl Node {
     /// Handles an event in the election. After a release that reports the key's run, no claim is made until the report was handled.
     pub(super) fn election(&mut self, now: Time, event: candidate::Event) {
-        self.once.iter_mut().for_each(|once| once.observe(&event));
-        let fact_released = self.once.as_ref().and_then(|once| once.fact_released_by(&event));
+        let Some(once) = &mut self.once else { return self.candidate.handle(now, event) };
+        once.observe(&event);
+        let fact_released = once.fact_released_by(&event);
         if fact_released.is_some() {
             self.candidate.hold_claims(now, true);
         }
         self.candidate.handle(now, event);
-        if let Some((fact, once)) = fact_released.zip(self.once.as_mut())
-            && self.candidate.released_term() == Some(fact.term)
-        {
+        if let Some(fact) = fact_released.filter(|fact| self.candidate.released_term() == Some(fact.term)) {
             once.run_released(fact);
-        }
-    }
-
-    /// Tells the key of the run that has ended, and the candidate whether it may claim.
-    pub(super) fn tell_of_key(&mut self, now: Time) {
-        if let Some(once) = &mut self.once {
-            if let Some((number, run)) = self.supervisor.run_end() {
-                once.run_ended(number, run);
-            }
-            self.candidate.hold_claims(now, once.holds_claims());
         }
     }
 
@@ -282,11 +273,5 @@ impl Node {
             (Ending::Ended | Ending::WaitedEnough, None) => once.known_status().map_or(ending, Ending::Skipped),
             _ => ending,
         }
-    }
-
-    /// Handles that no process of a term's job is left. Returns the run, if the release must report it.
-    pub(super) fn term_is_over(&mut self, is_leaving: bool) -> Option<KeyedRun> {
-        let is_leaving = is_leaving || self.candidate.is_leaving();
-        self.once.as_mut()?.term_is_over(is_leaving)
     }
 }
