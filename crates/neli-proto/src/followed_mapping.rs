@@ -20,7 +20,7 @@ use crate::time::Time;
 const HELLO_COMES_WITHIN: Duration = HELLO_INTERVAL.saturating_add(Duration::from_secs(5));
 
 /// By how many partitions the candidates map the followed roles.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FollowedMapping {
     /// The followed roles, as they are typed in hellos.
     typed: Box<str>,
@@ -39,14 +39,7 @@ pub struct FollowedMapping {
 impl FollowedMapping {
     /// The mapping of these roles, before a hello was read. `typed`: a number, or names with commas between them.
     pub fn new(typed: &str) -> Self {
-        Self {
-            typed: typed.into(),
-            counted: None,
-            last: None,
-            known_from: None,
-            is_at_end: false,
-            reported: BTreeSet::new(),
-        }
+        Self { typed: typed.into(), ..Self::default() }
     }
 
     /// The number of partitions by which the candidates map roles to partitions; `None` before one of them has said it.

@@ -337,25 +337,21 @@ impl Once {
         self.unacknowledged_since = None;
         // What was appended at that end shows that nothing stood beyond it.
         self.unconfirmed_end.take_if(|end| *end == offset);
-        let is_awaited = id == self.awaited;
+        if id != self.awaited {
+            return;
+        }
         if let Phase::Announcing { fact } = &self.phase {
-            if is_awaited {
-                let fact = fact.clone();
-                if self.unconfirmed_end.is_none() {
-                    self.run(fact);
-                } else {
-                    self.enter(Phase::Confirming { fact, offset });
-                    (self.awaited, self.until) = (self.read(), Some(self.end_of_wait(now)));
-                }
+            let fact = fact.clone();
+            if self.unconfirmed_end.is_none() {
+                self.run(fact);
+            } else {
+                self.enter(Phase::Confirming { fact, offset });
+                (self.awaited, self.until) = (self.read(), Some(self.end_of_wait(now)));
             }
         } else if let Phase::Recording { .. } = self.phase {
-            if is_awaited {
-                self.finish(now, true);
-            }
+            self.finish(now, true);
         } else if let Phase::Waiting { skip, .. } = &mut self.phase {
-            if skip.take_if(|_| is_awaited).is_some() {
-                self.reported_at = None;
-            }
+            (*skip, self.reported_at) = (None, None);
             self.note_waiting();
         }
     }
@@ -370,7 +366,10 @@ impl Once {
             self.give_up(now);
         } else if let Some(outcome) = self.sent().map(|fact| fact.outcome) {
             self.again_at = Some(now + RETRY);
-            self.look_after_topic(now);
+            if self.renew_producer_if_stale(now) {
+                // Only a reading notices that the topic is missing, and creates it.
+                self.read();
+            }
             self.note_if_not_recorded(now, outcome, error);
         }
     }
@@ -615,15 +614,6 @@ impl Once {
     fn append(&mut self, id: u32, fact: Fact) {
         self.awaited = id;
         self.actions.push_back(Action::AppendFact { id, fact });
-    }
-
-    /// Handles that a fact was not acknowledged, and is sent again under the same lead. After two leases the topic is looked for, too, because
-    /// only a reading notices that it is missing, and creates it.
-    fn look_after_topic(&mut self, now: Time) {
-        if self.renew_producer_if_stale(now) {
-            let id = self.next_id();
-            self.actions.push_back(Action::ReadFacts { id });
-        }
     }
 
     /// A producer that has failed for two leases is renewed, as for claims: if the topic was created again on another broker, a producer that

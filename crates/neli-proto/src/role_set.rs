@@ -56,22 +56,17 @@ impl RoleSet {
     pub(crate) fn remove(&mut self, others: &Self) {
         for &(low, high) in &others.runs {
             for (first, last) in core::mem::take(&mut self.runs) {
-                if high < first || last < low {
-                    self.runs.push((first, last));
-                    continue;
-                }
                 if first < low {
-                    self.runs.push((first, low - 1));
+                    self.runs.push((first, last.min(low - 1)));
                 }
                 if high < last {
-                    self.runs.push((high + 1, last));
+                    self.runs.push((first.max(high + 1), last));
                 }
             }
         }
     }
 
-    fn insert_run(&mut self, first: u32, last: u32) {
-        let (mut first, mut last) = (first, last);
+    fn insert_run(&mut self, mut first: u32, mut last: u32) {
         self.runs.retain(|(low, high)| {
             let is_apart = first > high.saturating_add(1) || *low > last.saturating_add(1);
             if !is_apart {
