@@ -8,7 +8,7 @@ use neli_proto::journal::{EarlierJob, Journal, Origin, View};
 use neli_proto::leadership::{Job, Leader, Leadership, Unknown};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Election, KnownCandidate, NoRoom};
-use neli_proto::record::{JobState, Offset};
+use neli_proto::record::JobState;
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 
@@ -106,23 +106,17 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             return Ok(statuses.max_by_key(|status| status.code()).unwrap_or(ExitStatus::UNKNOWN));
         }
         output::show(&live_page(&shown, &observation, run.as_ref()))?;
-        let present = observation.first().ok().map(present_run);
-        let until = clock::now() + INTERVAL;
+        let (until, mut has_changed) = (clock::now() + INTERVAL, false);
         while clock::now() < until {
-            observation.next(Some(until)).await?;
+            let judged = observation.next(Some(until)).await?.and_then(|(_, judged)| judged);
+            has_changed |= judged.is_some_and(|(_, (_, changes))| !changes.is_empty());
         }
-        if let Some(election) = recorded.as_ref().filter(|_| observation.first().ok().map(present_run) != present) {
+        // After a change of the term or its job there may be another fact, also if it is again as it was.
+        if let Some(election) = recorded.as_ref().filter(|_| has_changed) {
             run = last_run(&look.access, election).await.unwrap_or(run);
         }
         observation.note_silences();
     }
-}
-
-/// The present or last run by the journal: its term, its attempt, and whether it runs. When it changes, facts about it may have been recorded.
-fn present_run(seen: Seen<'_>) -> (Option<Offset>, Option<u32>, bool) {
-    let job = seen.observer().leader().and_then(|leader| leader.job);
-    let is_running = job.is_some_and(|job| job.state == JobState::Running);
-    (seen.observer().journal().term(), job.and_then(|job| job.attempt), is_running)
 }
 
 /// The page, with so many standbys at most.

@@ -186,6 +186,8 @@ fn no_leader_is_silent_while_kafka_is_away() {
 fn on_a_terminal_it_is_a_page() {
     let (election, pen) = written(&[&claim(-1).replace("5000", "60000"), &beat(0, 0).replace("5000", "60000")]);
     let _heartbeats = beating(&election, beat(0, 0).replace("5000", "60000"));
+    let facts = format!("{}.once", election.topic());
+    Kafka::shared().create_topic(&facts, &[]);
     let mut terminal = Terminal::new(Shell::Dash, election.directory());
     let line = format!("{PROGRAM} watch --group {} --brokers {}", election.group, Kafka::shared().address());
     for columns in [20, 80] {
@@ -206,6 +208,15 @@ fn on_a_terminal_it_is_a_page() {
     assert!(page.contains(" more\u{1b}[K") && page.contains("web: the job runs, pid 7"), "{page}");
     terminal.type_line(&format!("TERM=xterm {line}"));
     terminal.await_text("\u{1b}[1;32m");
+    let fact = r#"{"v":1,"key":"k","outcome":"done","term":0,"member":"m","name":"web","exit":0,"attempt":1}"#;
+    Pen::new(Kafka::shared(), &facts, &[]).write(&format!("{}/k", election.key()), &[fact.as_bytes()]);
+    // The run lies between two pages.
+    let (run, after) = (beat(0, 0).replace('7', "8"), beat(0, 0));
+    pen.write(
+        &election.key(),
+        &[run, after].map(|beat| beat.replace("5000", "60000")).each_ref().map(String::as_bytes),
+    );
+    terminal.await_text("k: done by web");
     pen.write(&election.key(), &[RELEASE.as_bytes()]);
     terminal.await_text("\u{1b}[1;31m");
     terminal.await_text("term 0 was released: the job has ended");
