@@ -431,7 +431,12 @@ impl Following {
         Ok(unread.collect())
     }
 
-    fn handle_all(&self, topics: &mut Topics, events: Vec<TopicsEvent>) -> Result<()> {
+    /// Hands over these events.
+    ///
+    /// # Errors
+    ///
+    /// Kafka refuses permanently.
+    pub(super) fn handle_all(&self, topics: &mut Topics, events: Vec<TopicsEvent>) -> Result<()> {
         for event in events {
             if let TopicsEvent::Read { reading, topic, partition, record } = event {
                 drop(topics.read(read_at(), (reading, &topic), partition, &record));

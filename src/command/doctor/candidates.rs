@@ -44,7 +44,7 @@ pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findi
         // By a clock that is ahead a leader seems silent.
         let may_be_led = |read| of_group(name, read).iter().any(|observer| observer.leader().is_some());
         let ahead_ms = if topics.topic(topic).is_some_and(may_be_led) {
-            broker_clock(&mut following, access, timeout).await?
+            broker_clock(&mut following, &mut topics, access, timeout).await?
         } else {
             None
         };
@@ -171,7 +171,12 @@ fn differences(config: &Config, own: &Mapping, candidate: &KnownCandidate) -> Ve
 }
 
 /// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read as soon as it is written.
-async fn broker_clock(following: &mut Following, access: &Access, timeout: Duration) -> Result<Option<i64>> {
+async fn broker_clock(
+    following: &mut Following,
+    topics: &mut Topics,
+    access: &Access,
+    timeout: Duration,
+) -> Result<Option<i64>> {
     let until = clock::now() + timeout.min(TWO_BEATS);
     // Every candidate of an embedded broker is on its machine.
     let is_one_machine = access.embedded.is_some();
@@ -184,7 +189,10 @@ async fn broker_clock(following: &mut Following, access: &Access, timeout: Durat
             let written_ms = written_ms.filter(|_| *is_brokers_time || is_one_machine)?;
             Some(clock::wall_ms().cast_signed().saturating_sub(written_ms.cast_signed()))
         });
-        if ahead_ms.is_some() || events.is_empty() {
+        let is_over = ahead_ms.is_some() || events.is_empty();
+        // A leader would seem silent.
+        following.handle_all(topics, events)?;
+        if is_over {
             return Ok(ahead_ms);
         }
     }
