@@ -65,10 +65,12 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     let recorded = if let [only] = found.elections.as_slice() { Some(only.clone()) } else { None };
     let reading_runs = recorded.as_ref().map(|election| last_run(&look.access, election));
     let mut observation = Observation::of_leaders(look, found).await?;
+    // No heartbeat is read while the rest is, and a leader would seem silent.
+    let mut at = read_at();
     observation.learn_claim().await;
     let mut run = match (reading_runs, observation.first()) {
         (Some(reading), Ok(seen)) => reading.await.unwrap_or_else(|error| {
-            if are_recorded(seen.observer(), read_at()) {
+            if are_recorded(seen.observer(), at) {
                 output::say(&format!("warning: the last run is not shown: {error:#}"));
             }
             None
@@ -76,7 +78,6 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
         _ => None,
     };
     loop {
-        let at = read_at();
         if let (Some(run), Ok(seen)) = (&mut run, observation.first()) {
             run.learn_release(seen.read);
             run.learn_schedule(seen.observer(), at);
@@ -116,6 +117,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             run = last_run(&look.access, election).await.unwrap_or(run);
         }
         observation.note_silences();
+        at = read_at();
     }
 }
 

@@ -489,6 +489,8 @@ fn brokers_that_died_are_reported() {
     kafka.create_topic_on("three.neli", &[1, 2, 3], &strict);
     kafka.create_topic_on("both.neli", &[1, 3], &strict);
     kafka.create_topic_on("alone.neli", &[3], &[stamped]);
+    kafka.create_topic_on("runs.neli", &[1], &[stamped]);
+    kafka.create_topic_on("runs.neli.once", &[3], &[]);
     // No consumer group was ever there: this question makes Kafka create the topic of its coordinators, which may take longer than an
     // answer is awaited.
     wait::until_true("coordinators of groups", || {
@@ -522,4 +524,20 @@ fn brokers_that_died_are_reported() {
         wait::until("a topic without a replica", || Some(ask("both")).filter(|found| !found.failures().is_empty()));
     found.assert_finding("replicas", "fail", &["1 of 2 replicas in sync", nothing]);
     found.assert_finding("topic", "ok", &["1 partition"]);
+    leads_without_a_last_run(&kafka);
+}
+
+/// Until `status` gives up the facts that the dead broker stored, it reads no heartbeat: the leader is not silent.
+fn leads_without_a_last_run(kafka: &Kafka) {
+    let pen = Pen::new(kafka, "runs.neli", &[]);
+    pen.write("runs/0/hello", &[br#"{"v":1,"kind":"hello","member":"m","name":"web","seq":1,"once":"--once k"}"#]);
+    pen.write("runs/0", &[br#"{"v":1,"kind":"claim","member":"m","name":"web","seq":2,"after":0,"lease_ms":1000}"#]);
+    let beat = r#"{"v":1,"kind":"beat","member":"m","name":"web","seq":3,"term":1,"seen":1,"lease_ms":1000}"#;
+    let _heartbeats = RepeatedRecord::start(pen, "runs/0".to_owned(), beat.to_owned());
+    wait::until_true("a leader without a last run", || {
+        let mut status = Command::new(PROGRAM);
+        status.args(["status", "--group", "runs", "--brokers", kafka.address()]);
+        let answer = Answer::of(status);
+        answer.status == 0 && answer.errors.starts_with("neli-run: warning: the last run is not shown: ")
+    });
 }
