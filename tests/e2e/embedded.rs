@@ -1,5 +1,7 @@
 //! `--embedded`: a trial on one machine, without Kafka.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -55,7 +57,7 @@ impl Machine {
 
 /// Whether a process is the broker, and not a candidate, guard or job.
 fn is_broker(process: Process) -> bool {
-    let words = std::fs::read(Path::new("/proc").join(process.pid.to_string()).join("cmdline")).unwrap_or_default();
+    let words = fs::read(Path::new("/proc").join(process.pid.to_string()).join("cmdline")).unwrap_or_default();
     words.split(|byte| *byte == 0).nth(1).is_some_and(|word| word == b"broker")
 }
 
@@ -98,6 +100,22 @@ fn two_candidates_share_one_broker_that_ends_with_the_last() {
     // The broker ended in order, so the next one's empty journal is vacant. (Terms begin again, so this job is not a witness.)
     let mut third = machine.candidate().job(["true"]).start();
     assert_eq!(third.status(), 0);
+}
+
+/// `doctor` says so too.
+#[test]
+fn a_directory_that_others_may_read_is_refused() {
+    let machine = Machine::new();
+    let directory = machine.runtime.path().join("neli-run");
+    fs::create_dir(&directory).expect("the directory is empty");
+    fs::set_permissions(&directory, Permissions::from_mode(0o755)).expect("its owner may");
+    let why = "neli-run: not a directory of this user's alone (mode 0700)";
+    let mut run = machine.candidate().start();
+    assert_eq!(run.status(), 125);
+    assert!(run.strange_lines().concat().contains(why), "{run:?}");
+    let runtime = format!("XDG_RUNTIME_DIR={}", machine.runtime.path().display());
+    let found = Found::behind(&["env", &runtime], &["--embedded"]);
+    found.assert_finding("brokers", "fail", &["--embedded: ", why]);
 }
 
 /// A candidate that reaches the broker by its address holds no lock that a later broker would find. So it is refused before it claims, and the

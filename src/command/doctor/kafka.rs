@@ -13,7 +13,7 @@ use super::topic::TopicCheck;
 use super::{candidates, topic_of_facts};
 use crate::command::look::access_of;
 use crate::config::{Config, EMBEDDED_BY_ADDRESS};
-use crate::text::{counted, spoken};
+use crate::text::{counted, reason, spoken};
 
 /// The assignor of neli-run's members of a consumer group.
 const ASSIGNOR: &str = "cooperative-sticky";
@@ -69,11 +69,12 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
 
 /// With `--embedded` alone there may be no address.
 fn without_embedded_broker(findings: &mut Findings) {
-    let left = BrokerFinder::of_user().and_then(|finder| finder.directory.holder());
-    if let Ok(Some(left)) = left {
-        findings.fail("brokers", left, None);
-    } else {
-        findings.ok("brokers", "no embedded broker runs yet: the first candidate with --embedded starts one");
+    match BrokerFinder::of_user().and_then(|finder| finder.directory.holder()) {
+        Ok(None) => {
+            findings.ok("brokers", "no embedded broker runs yet: the first candidate with --embedded starts one");
+        }
+        Ok(Some(left)) => findings.fail("brokers", left, None),
+        Err(error) => findings.fail("brokers", format!("--embedded: {}", reason(&error)), None),
     }
 }
 
