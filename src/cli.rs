@@ -19,7 +19,7 @@ pub mod parsed_args;
 mod subcommands;
 pub mod validate;
 
-/// The subcommands that look at the election of the job in which they run, unless the command line says otherwise.
+/// The subcommands that look at the election of the job in which they run, or `list` at its Kafka, unless the command line says otherwise.
 const OF_JOB: [&str; 8] = ["assert", "end", "forget", "history", "list", "resign", "status", "watch"];
 
 /// Parses the command line. `arguments` begins with the program's name.

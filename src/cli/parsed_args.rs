@@ -292,7 +292,9 @@ impl ParsedArgs {
         let of_job = |name: &str| self.nonempty_variable(name).map(OsStr::to_owned);
         let Some(group) = of_job(job_variables::GROUP) else { return self };
         let mut fills: Vec<(&str, OsString)> = Vec::new();
-        if self.value("group").is_none_or(|given| given.text == group) {
+        // A list is of all elections, unless one is given.
+        let is_about_one = self.subcommand() != Some("list");
+        if is_about_one && self.value("group").is_none_or(|given| given.text == group) {
             fills.push(("group", group));
             fills.extend(of_job(job_variables::TOPIC).map(|topic| ("topic", topic)));
         }

@@ -263,6 +263,16 @@ mod tests {
 
     use super::*;
 
+    /// Only Kafka is the job's.
+    #[test]
+    fn inside_a_job_all_groups_are_listed() {
+        let of_job = [("NELI_GROUP", "as"), ("NELI_TOPIC", "as.neli"), ("NELI_BROKERS", "kafka:9092")];
+        let environment = of_job.map(|(name, value)| (name.into(), value.into())).to_vec();
+        let args = crate::cli::parse(&["neli-run".into(), "list".into()], environment).unwrap();
+        let list = List::of(&args).unwrap();
+        assert_eq!((list.group, list.topic, &*list.access.bootstrap), (None, None, "kafka:9092"));
+    }
+
     /// Kafka stops during the reading, whose rest may have another term.
     #[test]
     fn nothing_is_told_of_an_election_whose_topic_was_not_read_to_its_end() {
