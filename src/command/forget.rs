@@ -116,7 +116,8 @@ async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
             Appended::Yes => continue,
             Appended::No(why) => format!("{what} was not forgotten: {why}"),
             Appended::Unknown(why) => {
-                format!("whether {what} is forgotten is unknown: {why}; run the command again to make sure")
+                let made = format!("if topic {:?} does not exist, start a candidate first, which makes it", topic.name);
+                format!("whether {what} is forgotten is unknown: {why}; {made}; run the command again to make sure")
             }
         };
         return answer(NO_ANSWER, sentence);
