@@ -213,7 +213,7 @@ complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l epoch -d 'T
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l min-left -d 'Time that must be left of the lease [default: 0]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l timeout -d 'Time to wait for Kafka\'s answers [default: 5s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l embedded -d 'Look at a trial on this machine, without Kafka'
-complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l json -d 'Print one JSON object, and nothing on stderr'
+complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -l json -d 'Print one JSON object'
 complete -c neli-run -n "__fish_neli_run_using_subcommand assert" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -s b -l brokers -d 'Kafka\'s bootstrap servers' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l properties -d 'Read properties, such as passwords, from a file' -r -F

@@ -168,7 +168,7 @@ fn assert(name: &'static str, about: &'static str) -> Command {
         .arg(role(NEEDED))
         .arg(value("epoch", "TERM", "The term, outside a job [default: NELI_EPOCH]"))
         .arg(value("min-left", "DURATION", "Time that must be left of the lease [default: 0]"))
-        .arg(flag("json", "Print one JSON object, and nothing on stderr"))
+        .arg(flag("json", "Print one JSON object"))
         .arg(timeout("5s"))
 }
 
