@@ -1,6 +1,7 @@
 //! A lack of memory: the kernel kills the process that uses most, and the others continue as usual. Also a limit on processor time.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -12,6 +13,7 @@ use harness::process::Process;
 use harness::{not_tested, wait};
 use nix::libc;
 use nix::sys::signal::Signal;
+use nix::unistd::Uid;
 
 use crate::doctor::Found;
 use crate::process_one::{self, Container};
@@ -147,6 +149,53 @@ fn limit_open_files(process: Process, limit: u64) {
     let set =
         Command::new("prlimit").args([format!("--pid={}", process.pid), format!("--nofile={limit}:{limit}")]).status();
     assert!(set.expect("prlimit is part of util-linux").success());
+}
+
+/// Without threads for a member of the group, librdkafka would abort the process, or wait for ever. The member is made later: no election depends
+/// on it.
+#[test]
+fn without_threads_for_a_member_of_the_group_a_candidate_stands_for_election() {
+    if !Uid::effective().is_root() {
+        not_tested("only root can run a candidate as a user that has no other processes");
+        return;
+    }
+    let election = election(Elector::Group);
+    let mut first = election.candidate().lease("10s").job(["sleep", "1000"]).start_behind(&AS_LONELY);
+    first.await_lead();
+    let mut second = election.candidate().lease("10s").job(["sleep", "1000"]).start();
+    for free in 0..6 {
+        second.await_event("standby");
+        first.await_job();
+        limit_threads_of_lonely(first.process(), threads_of_lonely() + free);
+        assert_eq!(election.ask("resign", &[]).status, 0, "{first:?}");
+        first.await_event("standby");
+        second.await_job();
+        limit_threads_of_lonely(first.process(), 4_000);
+        assert_eq!(election.ask("resign", &[]).status, 0, "{free} free: {first:?}");
+        first.await_lead();
+    }
+    election.close([second, first]);
+}
+
+/// A user that has no processes but those of one test: the limit of threads counts all of a user's.
+const LONELY: u32 = 64_321;
+
+const AS_LONELY: [&str; 6] = ["setpriv", "--reuid=64321", "--regid=64321", "--clear-groups", "--pdeathsig=KILL", "--"];
+
+/// Sets the limit of threads of its user for a running process. A container's root may set none of another user's.
+fn limit_threads_of_lonely(process: Process, limit: u64) {
+    let mut set = Command::new(AS_LONELY[0]);
+    set.args(&AS_LONELY[1..]).arg("prlimit").args([format!("--pid={}", process.pid), format!("--nproc={limit}:")]);
+    assert!(set.status().expect("setpriv is part of util-linux").success());
+}
+
+fn threads_of_lonely() -> u64 {
+    let threads = |process: fs::DirEntry| {
+        let is_theirs = process.metadata().is_ok_and(|found| found.uid() == LONELY);
+        let tasks = is_theirs.then(|| fs::read_dir(process.path().join("task")).ok()).flatten();
+        tasks.map_or(0, |tasks| tasks.count() as u64)
+    };
+    fs::read_dir("/proc").expect("/proc is mounted").filter_map(Result::ok).map(threads).sum()
 }
 
 /// The lowest descriptor number that is free in a process.
