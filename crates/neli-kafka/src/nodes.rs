@@ -317,7 +317,7 @@ impl<R: HasNode> Nodes<R> {
         } else if let SessionEvent::HelloDelivered = event {
             troubles.refused_appends.pause();
         } else if let SessionEvent::Outage { error: Some(error) } = event {
-            troubles.outage.begin(now, error.clone());
+            troubles.no_broker_answers(now, error.clone());
         } else if let SessionEvent::Outage { error: None } = event {
             self.notes.extend(troubles.outage.end(now).map(|down| Note::BrokerUp { down }));
         }

@@ -79,6 +79,13 @@ impl Troubles {
         }
     }
 
+    /// Notes that no broker answers. That the last append was not acknowledged is part of it.
+    pub fn no_broker_answers(&mut self, now: Time, error: String) {
+        self.outage.begin(now, error);
+        self.refused_appends.pause();
+        self.was_refused_again = false;
+    }
+
     /// Whether a broker answers, as far as this process knows.
     pub fn is_answered(&self) -> bool {
         self.outage.trouble().is_none()
@@ -146,6 +153,27 @@ mod tests {
         troubles.append_was_refused(at(41), "too large".to_owned());
         assert_eq!(troubles.poll(at(69)), None, "it was said 29 s ago");
         assert_eq!((troubles.poll_timeout(), troubles.poll(at(70))), (Some(at(70)), refused));
+    }
+
+    /// Otherwise it would be reported when Kafka answers again.
+    #[test]
+    fn a_refused_append_is_part_of_the_outage_that_follows() {
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut troubles = Troubles::default();
+        for second in [1, 2] {
+            troubles.append_was_refused(at(second), "no acknowledgement".to_owned());
+            let _ = troubles.poll(at(second));
+        }
+        troubles.no_broker_answers(at(3), "no answer".to_owned());
+        assert_eq!(
+            troubles.poll(at(3)),
+            Some(Note::BrokerDown { error: "no answer".to_owned(), down: Duration::ZERO })
+        );
+        assert_eq!(troubles.outage.end(at(10)), Some(Duration::from_secs(7)));
+        assert_eq!(
+            (troubles.poll_timeout(), troubles.poll(at(31)), troubles.refused_appends.trouble()),
+            (None, None, None)
+        );
     }
 
     #[test]

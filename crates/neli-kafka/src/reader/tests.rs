@@ -446,11 +446,22 @@ fn a_reader_in_another_cluster_than_the_process_is_refused() {
     let (_reader, mut events) = start_with(access.clone(), 1, None);
     assert_eq!(refusal(&mut events), None);
     let moved = Access { bootstrap: other.bootstrap_servers(), ..access };
-    let (_reader, mut events) = start_with(moved, 1, None);
-    let refusal = refusal(&mut events).expect("a refusal");
+    let (_reader, mut events) = start_with(moved.clone(), 1, None);
+    let of_answer = refusal(&mut events);
+    // The same if the other cluster does not have the topic, so that there is no answer about the log.
+    let (sender, mut events) = mpsc::channel(1024);
+    let (orders, _received) = std::sync::mpsc::channel();
+    let mut asker =
+        Asker::new(Arc::new(Reading::new(source(moved, 1, Some(2)), 2, sender, orders, Arc::default()).unwrap()));
+    asker.reading.consumer.consumer().fetch_metadata(Some("t"), LONG).unwrap();
+    asker.found = true;
+    asker.unanswered(&BTreeSet::from([0]), clock::now(), RDKafkaErrorCode::UnknownTopicOrPartition, true);
+    let without_topic = refusal(&mut events);
     let (one, other) = (id(&one), id(&other));
     let expected = format!("answers of two clusters: the first of \"{one}\", and one of \"{other}\" now; ");
-    assert!(refusal.starts_with(&expected), "{refusal}");
+    for refusal in [of_answer, without_topic] {
+        assert!(refusal.as_ref().is_some_and(|refusal| refusal.starts_with(&expected)), "{refusal:?}");
+    }
 }
 
 /// `localhost` is often `::1` and `127.0.0.1`, and the broker listens at the second alone.
