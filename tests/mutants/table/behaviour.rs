@@ -44,6 +44,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "CutUnseenAtR1",
+        breaks: "R5: in a log that was cut, a former leader that reads again releases its claims until the offsets reach its old term",
+        edits: &[edit("if ‹self.election.listener.known_end() <= self.election.highest_term› =>", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
+        name: "OldAnswerIsACut",
+        breaks: "R5: an answer that is older than a record that was read since counts as a cut of the history",
+        edits: &[edit("if ‹self.election.listener.known_end()› <= self.election.highest_term =>", "bounds.end")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "OneAnswerIsACut",
         breaks: "A single answer of a lagging broker counts as a cut of the history while the log is read further back",
         edits: &[edit(

@@ -22,6 +22,8 @@ impl Candidate {
     /// Handles the answer to a question about the log's bounds.
     pub(super) fn answered(&mut self, now: Time, bounds: LogBounds) {
         match self.election.listener.answered(now, bounds) {
+            // R5: the log ends before the highest term that was held, so it is another one, with terms of its own.
+            Ok(Some(_)) if self.election.listener.known_end() <= self.election.highest_term => self.history_cut(now),
             Ok(Some(from)) => {
                 self.election.actions.push_back(Action::Kafka(Request::ReadFrom(from)));
                 self.election.introduce(now);

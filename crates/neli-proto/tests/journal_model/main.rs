@@ -269,6 +269,11 @@ fn a_topic_that_is_remade() {
 }
 
 #[test]
+fn a_topic_that_is_remade_after_a_fence() {
+    look_into(worlds::a_topic_that_is_remade_after_a_fence, &[]);
+}
+
+#[test]
 fn a_remade_topic_whose_id_no_broker_tells() {
     look_into(worlds::a_remade_topic_whose_id_no_broker_tells, &[]);
 }

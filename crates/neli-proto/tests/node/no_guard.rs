@@ -169,7 +169,8 @@ fn beside_a_guard_that_does_not_answer_nothing_is_claimed() {
     host.reads_what_it_sent();
     host.pass_until_due();
     assert!(host.actions().contains(&Action::Kafka(Request::ReadAnew)));
-    host.answered();
+    host.answered_with(host.end());
+    (0..host.end()).for_each(|offset| host.reads_at(offset));
     let mut claims = |event: Option<supervisor::Event>| {
         if let Some(event) = event {
             host.job(event);

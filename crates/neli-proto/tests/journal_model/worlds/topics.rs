@@ -37,6 +37,26 @@ pub(crate) fn a_topic_that_is_remade() -> Setup {
     }
 }
 
+/// R5: a former leader whose lease ended meanwhile begins again at R1, in a topic whose terms are below its own.
+pub(crate) fn a_topic_that_is_remade_after_a_fence() -> Setup {
+    Setup {
+        others: 9,
+        before: |world| {
+            world.begin(A);
+            world.pass(50);
+            world.suffer(Step::Pause(A));
+            world.pass(310);
+            world.suffer(Step::RemakeUnnoticed);
+            world.suffer(Step::Resume(A));
+            world.begin(B);
+        },
+        faults: Faults { stops: 1, ..NONE },
+        may: |_, step| !matches!(step, Step::Stop(A)),
+        limit: millis(700),
+        ..Setup::named("a topic that is remade after a fence")
+    }
+}
+
 /// R3: while no broker confirms to a leader that its topic is the one in which it claimed, its lease is not extended.
 pub(crate) fn a_remade_topic_whose_id_no_broker_tells() -> Setup {
     Setup {
