@@ -13,7 +13,7 @@ use core::time::Duration;
 use crate::hello::Hello;
 use crate::journal::View;
 use crate::leadership::{LastTerm, Leader, Receipt, TermState};
-use crate::listener::LogBounds;
+use crate::listener::{ClaimWindow, LogBounds};
 use crate::random::Random;
 use crate::record::{JobState, Offset, Why};
 use crate::status::{OtherCandidate, Status};
@@ -318,14 +318,15 @@ impl Candidate {
     /// When it claims, unless a record of another candidate comes before.
     pub fn claims_at(&self) -> Option<Time> {
         let State::StandingBy { not_before } = self.state else { return None };
-        let Election { listener, next_claim, cooling_off, is_judged, .. } = &self.election;
-        let since = listener.claim_window()?.since;
-        if cooling_off.is_some() || next_claim.is_held || !is_judged {
+        let Election { listener, cooling_off, .. } = &self.election;
+        let ClaimWindow { since, predecessor, .. } = listener.claim_window()?;
+        if cooling_off.is_some() || self.election.may_not_claim() {
             *cooling_off
         } else if listener.is_vacant() {
             self.election.claim_due(not_before)
         } else {
-            Some(since.max(not_before))
+            let delay = self.election.claim_delay(since, predecessor)?;
+            Some((since + delay.fixed).max(not_before))
         }
     }
 

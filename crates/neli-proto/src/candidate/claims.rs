@@ -124,7 +124,7 @@ impl Election {
         }
     }
 
-    fn claim_delay(&self, at: Time, predecessor: Predecessor) -> Option<Delay> {
+    pub(super) fn claim_delay(&self, at: Time, predecessor: Predecessor) -> Option<Delay> {
         // If there are more partitions than roles, the group's next assignment can't be predicted.
         let is_foreseeable = predecessor != Predecessor::Silent || !self.group.unused_partitions;
         self.precedence.delay(at, if is_foreseeable { predecessor } else { Predecessor::Gone })

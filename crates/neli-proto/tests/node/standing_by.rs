@@ -112,6 +112,11 @@ fn deleted_older_records_leave_the_leader_unknown() {
     let status = host.status();
     assert_eq!(status.term_state, TermState::Undecided);
     assert!(status.claims_at > Some(host.now), "a leader may be there, and its silence is waited for");
+    host.happens(Event::SpreadBy(None));
+    assert_eq!(host.status().claims_at, None, "its process leads as many roles as it may");
+    let delay = Duration::from_secs(1);
+    host.happens(Event::SpreadBy(Some(delay)));
+    assert_eq!(host.status().claims_at, status.claims_at.map(|since| since + delay));
 }
 
 #[test]
