@@ -242,6 +242,8 @@ pub enum Waiting {
     Undecided,
     /// Another candidate leads.
     Led,
+    /// There is no leader, and the key's facts must be read or recorded first (K1, K3).
+    Facts,
     /// There is no leader, and this machine lacks a guard, so that no job could run.
     NoGuard,
     /// It stood down, and another candidate must lead first.

@@ -97,6 +97,7 @@ impl Election {
             View::Undecided(_) if self.listener.history_cut => Waiting::Cut,
             View::Undecided(_) => Waiting::Undecided,
             View::NeverLed | View::Released { .. } if self.next_claim.lacks_guard => Waiting::NoGuard,
+            View::NeverLed | View::Released { .. } if self.next_claim.is_held => Waiting::Facts,
             View::NeverLed | View::Released { .. } if self.precedence.is_full() => Waiting::Full,
             View::NeverLed | View::Released { .. } => {
                 // A claim that is almost due is not worth a log line.

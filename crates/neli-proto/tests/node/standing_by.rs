@@ -119,13 +119,15 @@ fn deleted_older_records_leave_the_leader_unknown() {
     assert_eq!(host.status().claims_at, status.claims_at.map(|since| since + delay));
 }
 
+/// The reason for which it stands by.
+fn why(host: &Host) -> Option<Waiting> {
+    let Position::Standby(standby) = host.status().position else { panic!("{:?}", host.status()) };
+    standby.and_then(|standby| standby.why)
+}
+
 #[test]
 fn a_process_with_as_many_roles_as_it_may_lead_says_so() {
     let mut host = Host::new(&[], true).listened();
-    let why = |host: &Host| {
-        let Position::Standby(standby) = host.status().position else { panic!("{:?}", host.status()) };
-        standby.and_then(|standby| standby.why)
-    };
     host.happens(Event::SpreadBy(None));
     host.answered();
     assert_eq!(why(&host), Some(Waiting::Precedence), "it does not know the others yet");
@@ -177,6 +179,7 @@ fn where_all_older_records_were_deleted_the_election_is_forgotten() {
 fn the_facts_of_a_key_are_awaited_before_a_claim() {
     let mut host = once::listening(0);
     assert_eq!(host.status().claims_at, None);
+    assert_eq!(why(&host), Some(Waiting::Facts));
     host.pass(Duration::from_secs(1));
     let id = once::asked(&mut host).read.unwrap();
     once::read(&mut host, id, Facts::default());
