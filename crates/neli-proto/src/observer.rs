@@ -568,8 +568,7 @@ impl Silence {
 impl Leader {
     /// The time in which two of the leader's beats are read, if it is alive.
     fn two_beats(&self) -> Duration {
-        // The time between two records that were read does not show the interval, because a leader also beats when its job's state changes.
-        longest_interval(self.lease) * 2 + DELIVERY
+        longest_interval(self.lease, self.interval) * 2 + DELIVERY
     }
 }
 

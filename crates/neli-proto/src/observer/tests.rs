@@ -187,6 +187,24 @@ fn a_leader_with_a_short_lease_is_listened_to_for_two_of_its_heartbeats() {
     assert_eq!(observer.doubts_timestamps(later(9_000)), Some(Duration::from_millis(2 * 100 + 200)));
 }
 
+/// `--heartbeat-interval` may be longer than the default, as far as the lease allows.
+#[test]
+fn a_leader_with_a_long_interval_is_listened_to_for_two_of_its_heartbeats() {
+    let listened_to = |intervals: &[u64]| {
+        let (mut observer, mut ms) = (observer(), 0);
+        let of_a_lease_of_21_s = |line: String| line.replace("5000", "21000");
+        read_late(&mut observer, 0, later(60_000), ms, &of_a_lease_of_21_s(claim("m", -1)));
+        for (offset, interval) in (1..).zip(intervals) {
+            ms += interval;
+            read_late(&mut observer, offset, later(60_000), ms, &of_a_lease_of_21_s(beat("m", 0, "running")));
+        }
+        observer.doubts_timestamps(later(60_000)).unwrap().as_millis()
+    };
+    assert_eq!(listened_to(&[0, 5_000]), 2 * 5_000 + 200);
+    assert_eq!(listened_to(&[0, 15_000]), 2 * 7_000 + 200, "no interval is longer than a third of the lease");
+    assert_eq!([listened_to(&[0]), listened_to(&[0, 100])], [2 * 1_000 + 200; 2]);
+}
+
 #[test]
 fn standbys_are_known_by_hellos_of_the_last_75_s() {
     let mut observer = observer();
