@@ -51,7 +51,7 @@ impl Election {
             self.cooling_off,
             self.blind_due(),
             self.stuck_due(),
-            self.preempts_at(),
+            self.preemption.map(|(_, asks_at)| asks_at),
         ];
         due.into_iter().flatten().min()
     }
@@ -238,31 +238,21 @@ impl Election {
 const AFTER_LOSS: u32 = 10;
 
 impl Election {
-    /// When to ask a leader of lower priority to resign.
-    pub(super) fn preempts_at(&self) -> Option<Time> {
-        self.preemption.map(|(_, asks_at)| asks_at)
-    }
-
     /// Notes a leader of lower priority, and asks it to resign when the time of `--preempt` has passed. Asks again after each further such time,
     /// since a request may be lost.
     pub(super) fn preempt_if_due(&mut self, now: Time) {
-        let (Some(after), Some((term, priority))) = (self.preempt_after(), self.lower_leader(now)) else {
+        let after = self.timings.preempt_after.map(|after| if self.has_lost_lead { after * AFTER_LOSS } else { after });
+        let (Some(after), Some((term, priority))) = (after, self.lower_leader(now)) else {
             self.preemption = None;
             return;
         };
-        let is_known = self.preemption.is_some_and(|(known, _)| known == term);
-        let asks_now = is_known && self.preempts_at().is_some_and(|at| now >= at);
-        if asks_now || !is_known {
+        let asks_at = self.preemption.filter(|(known, _)| *known == term).map(|(_, asks_at)| asks_at);
+        if asks_at.is_none_or(|asks_at| now >= asks_at) {
             self.preemption = Some((term, now + after));
         }
-        if asks_now {
+        if asks_at.is_some_and(|asks_at| now >= asks_at) {
             self.ask_to_resign(term, priority);
         }
-    }
-
-    fn preempt_after(&self) -> Option<Duration> {
-        let after = self.timings.preempt_after?;
-        Some(if self.has_lost_lead { after * AFTER_LOSS } else { after })
     }
 
     /// The term and the priority of the leader, if its priority is known and lower, and if this candidate could claim before that leader has cooled off (R7).
