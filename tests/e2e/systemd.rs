@@ -193,7 +193,7 @@ fn a_long_barrier_asks_for_time() {
     let election = election(Elector::Log);
     let mut manager = Manager::new();
     let job = election.witness().with("--ignore-stop");
-    let candidate = election.candidate().job(job.command()).option("--stop-timeout", "5m");
+    let candidate = election.candidate().job(job.command()).option("--stop-timeout", "5m").option("--on-fence", "true");
     let mut leader = manager.unit(candidate).start();
     let term = leader.await_lead();
     election.await_witness(term);
@@ -201,8 +201,9 @@ fn a_long_barrier_asks_for_time() {
     manager.await_line("STOPPING=1");
     let mut extension = || manager.await_line("EXTEND_TIMEOUT_USEC=").parse::<u64>().expect("a number");
     let (first, second) = (extension(), extension());
-    // The stop timeout, a lease (20 s by default) for processes that do not die of SIGKILL at once, and a lease for the release.
-    assert!(first >= (300 + 20 + 20) * 1_000_000, "{first}");
+    // The stop timeout, a lease (20 s by default) for processes that do not die of SIGKILL at once, a lease for the release, and the time of a
+    // hook, since the exit waits also for one that a fence has begun.
+    assert!(first >= (300 + 20 + 20 + 10) * 1_000_000, "{first}");
     assert!(second < first, "{second} and {first}");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 137);
