@@ -154,7 +154,7 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
             let leadership = leadership.map_or_else(String::new, |leadership| format!("; {leadership}"));
             format!("not elected within --wait {wait}{leadership}")
         }
-        Ending::Refused => "neli-run can't stand for election; the line above says why".to_owned(),
+        Ending::Refused => "neli-run can't stand for election; an error above says why".to_owned(),
         Ending::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
         // A key that has failed keeps the status of its last run, which is not 0.
         Ending::Skipped(status) => {
