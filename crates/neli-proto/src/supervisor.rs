@@ -317,9 +317,9 @@ impl Supervisor {
         Some((self.run_id, ended))
     }
 
-    /// The attempt of the present or the last run.
-    pub(crate) const fn attempt(&self) -> u32 {
-        self.run.attempt
+    /// The attempt of the present or the last run in its term. Before the first one it is 1, and also before the first of a schedule.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.run.attempt.max(1)
     }
 
     /// The present or the last run, if its main process has ended or could not be started.
@@ -346,8 +346,7 @@ impl Supervisor {
     // ---- actions ------------------------------------------------------------------------------------------------
 
     fn set_report(&mut self, state: JobState, pid: Option<u32>, since: Time) {
-        // Before the first run of a schedule there is none.
-        self.report = JobReport { state, pid, attempt: self.run.attempt.max(1), since };
+        self.report = JobReport { state, pid, attempt: self.attempt(), since };
     }
 
     fn order(&mut self, order: Order) {
