@@ -17,7 +17,7 @@ use crate::guard::handle::GuardHandle;
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::Mark;
 use crate::process::memory_files::release_queue;
-use crate::process::reap;
+use crate::process::system;
 use crate::text::why_not_started;
 
 /// The lease of the job, which ends at once. A guard that does not answer for so long counts as failed.
@@ -40,9 +40,7 @@ pub(crate) fn trial() -> Result<(), String> {
     }
     guard.close();
     // It ends at once: its term is released, or it was killed.
-    while !reap::reap_one(guard.pid()) {
-        let _ = poll(&mut [], PollTimeout::from(1_u8));
-    }
+    let _ = system::wait_for(guard.pid(), 0);
     guard.note_death(None);
     ran
 }

@@ -72,9 +72,3 @@ pub fn reap(most: usize, mut before: impl FnMut(Pid)) -> Reaped {
     }
     Reaped { children_left: true, may_be_more: true, ..reaped }
 }
-
-/// Waits for one child of any thread; returns whether it has ended or is not a child of this process.
-#[must_use]
-pub(crate) fn reap_one(pid: Pid) -> bool {
-    wait_for(pid, libc::WNOHANG) != Ok(None)
-}
