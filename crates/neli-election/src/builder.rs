@@ -141,7 +141,8 @@ impl Election {
 }
 
 impl Builder {
-    /// Kafka's bootstrap servers: `HOST:PORT,..`. Required, unless there is an [embedded](Self::embedded) broker.
+    /// Kafka's bootstrap servers: `HOST:PORT,..`. Required, unless there is an [embedded](Self::embedded) broker. That of `neli-run --embedded` is
+    /// none for other programs: if it ends, the next one begins with an empty journal, and two may lead for up to a lease.
     pub fn brokers(mut self, brokers: impl Into<String>) -> Self {
         self.brokers = Some(brokers.into());
         self
