@@ -219,15 +219,14 @@ fn lead_as_many_as_possible(config: &mut Config, more_files: u64) {
 
 /// The connection to Kafka; an embedded broker is found or started for it.
 fn reach_kafka(client: &Client) -> Result<(Access, Option<FoundBroker>)> {
-    if let Some(brokers) = &client.bootstrap {
-        let access = Access::at(brokers, &client.properties);
-        return Ok((
-            Access { refuses_embedded: Some(config::EMBEDDED_BY_ADDRESS), words: &config::WORDS, ..access },
-            None,
-        ));
-    }
-    let found = BrokerFinder::of_user().and_then(|finder| finder.find_or_start()).context("--embedded")?;
-    Ok((Access::embedded(&found.connection, &client.properties), Some(found)))
+    let (access, found) = if let Some(brokers) = &client.bootstrap {
+        let refuses_embedded = Some(config::EMBEDDED_BY_ADDRESS);
+        (Access { refuses_embedded, ..Access::at(brokers, &client.properties) }, None)
+    } else {
+        let found = BrokerFinder::of_user().and_then(|finder| finder.find_or_start()).context("--embedded")?;
+        (Access::embedded(&found.connection, &client.properties), Some(found))
+    };
+    Ok((Access { words: &config::WORDS, ..access }, found))
 }
 
 /// The guard's configuration for the process that releases the term if the supervisor dies. `hello` is that of a process with many roles.

@@ -140,6 +140,9 @@ fn a_candidate_is_refused_at_the_brokers_address() {
     let mut status = Command::new(PROGRAM);
     status.args(["status", "--brokers", address, "--group", &machine.election.group]);
     assert!(status.output().expect("it runs").status.success());
+    // One that says `--embedded` may be refused for other reasons, also in the words of the options.
+    let refused = machine.candidate().option("--topic", "missing").flag("--no-create-topic").start();
+    assert_refused(refused, &["it does not exist; create it, or drop --no-create-topic"]);
     first.signal(Signal::SIGINT);
     assert_eq!(first.status(), 0);
 }
