@@ -61,12 +61,16 @@ fn a_job_whose_command_is_not_executed_is_given_up() {
     }
     assert_eq!(host.now.since(led), Duration::from_secs(30));
     host.ends(JobStatus::Signaled(TERM));
+    assert_eq!(releases(host.actions()), ["unhealthy".into()]);
+}
+
+/// Why each release is written.
+fn releases(actions: Vec<Action>) -> Vec<Box<str>> {
     let why = |action: Action| {
         let Action::Kafka(kafka::Request::Send { record }) = action else { return None };
         if let Body::Release { why, .. } = record.body { why } else { None }
     };
-    let whys: Vec<Box<str>> = host.actions().into_iter().filter_map(why).collect();
-    assert_eq!(whys, ["unhealthy".into()]);
+    actions.into_iter().filter_map(why).collect()
 }
 
 #[test]
@@ -296,6 +300,19 @@ fn a_refused_candidate_awaits_its_claim_for_a_lease_and_releases_it() {
     assert_eq!(exits(&other.actions()), []);
     other.pass(LEASE);
     assert_eq!(exits(&other.actions()), [Ending::Refused], "Kafka does not answer any more");
+}
+
+/// A program with the library that leaves all roles drops the handle of each, which is a second, lesser reason.
+#[test]
+fn a_claim_in_flight_is_released_with_the_first_reason_for_leaving() {
+    let mut host = Host::listening(&[]);
+    host.answered();
+    host.claims();
+    for why in [Why::Departed, Why::Left, Why::Stopped] {
+        host.happens(Event::StandDown { why, leaving: true });
+    }
+    host.reads_what_it_sent();
+    assert_eq!(releases(host.actions()), ["departed".into()]);
 }
 
 /// Kafka's events in the same turn of the loop come after the refusal and before the exit. A claim that is sent then could not be
