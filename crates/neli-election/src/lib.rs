@@ -113,9 +113,10 @@
 //!
 //! # What it does to the process
 //!
-//! It starts threads for each candidate, or once for all [roles](Builder::roles) of a process: one that sends the heartbeats, some that wait
-//! for Kafka, and librdkafka's. It starts no process, touches no signal, reads no environment variable, and sets nothing global. Heartbeats
-//! do not depend on the runtime's threads: a task that keeps them busy keeps its lead. Linux only: leases are counted on `CLOCK_BOOTTIME`.
+//! It starts threads for each candidate, or once for all [roles](Builder::roles) of a process: one that sends the heartbeats, one that reports
+//! [warnings](Builder::on_warning), some that wait for Kafka, and librdkafka's. It starts no process, touches no signal, reads no environment
+//! variable, and sets nothing global. Heartbeats do not depend on the runtime's threads: a task that keeps them busy keeps its lead. Linux only:
+//! leases are counted on `CLOCK_BOOTTIME`.
 //!
 //! A child of the program that was forked without an `exec` must not act under a [`Lease`]: nothing ends or extends it there, so it may still
 //! be valid in the child when the lead was released.
