@@ -9,7 +9,6 @@ use neli_kafka::{
     Access, Elections, IfMissing, MemberTimings, Properties, Source, bootstrap_servers, clock, hello, names,
     random_bytes, reason, shown_duration,
 };
-use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node;
 use neli_proto::record::MemberId;
@@ -393,11 +392,20 @@ impl Builder {
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
         let member = MemberId::from_random(u128::from_le_bytes(random_bytes().map_err(no_randomness)?));
         let if_missing = if self.create_topic { IfMissing::Create } else { IfMissing::Refuse };
-        let hello = hello((member, &self.candidates_name()?), VERSION, elector, 0, None);
-        let node = node_settings(hello, timings, self.stop_timeout + release_takes, self.create_topic);
+        let stop = StopPolicy { signal: Some(STOP), timeout: self.stop_timeout + release_takes };
         Ok(driver::Settings {
             source: Source::new(access, elections, if_missing),
-            node,
+            node: node::Settings {
+                hello: hello((member, &self.candidates_name()?), VERSION, elector, 0, None),
+                timings,
+                job: Policy { stop, ..Policy::default() },
+                hooks: Vec::new(),
+                accepts_remade_topic: self.create_topic,
+                once: None,
+                started: clock::now(),
+                wait: None,
+                first_span: FIRST_SPAN,
+            },
             max_roles: self.max_roles,
             are_spread: self.are_spread.unwrap_or(true),
             has_roles: false,
@@ -433,21 +441,6 @@ const VERSION: &str = concat!("neli-election ", env!("CARGO_PKG_VERSION"));
 
 /// The longest value of durations that the protocol does not limit: a year, so that no sum of them overflows.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-fn node_settings(hello: Hello, timings: Timings, stop_timeout: Duration, create_topic: bool) -> node::Settings {
-    let stop = StopPolicy { signal: Some(STOP), timeout: stop_timeout };
-    node::Settings {
-        hello,
-        timings,
-        job: Policy { stop, ..Policy::default() },
-        hooks: Vec::new(),
-        accepts_remade_topic: create_topic,
-        once: None,
-        started: clock::now(),
-        wait: None,
-        first_span: FIRST_SPAN,
-    }
-}
 
 // ---- the durations of the protocol: their defaults and their bounds ------------------------------------------------
 
