@@ -178,6 +178,8 @@ impl Driver {
         match command {
             Command::Idle { term } => {
                 if self.nodes.roles[role].holds(term) {
+                    let margin = self.settings.node.timings.kill_margin;
+                    self.nodes.roles[role].last_task_ended(clock::now(), margin);
                     self.end_if_idle(role);
                 }
             }

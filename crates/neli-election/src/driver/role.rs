@@ -148,6 +148,13 @@ impl Role {
         held.in_flight_until = Some(now + margin);
     }
 
+    /// The last task has ended. If it was dropped, and has blocked until now, what it has sent under its lease has the margin from now on.
+    pub(super) fn last_task_ended(&mut self, now: Time, margin: Duration) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.last.is_none() && held.tenure.outlasts_tasks()) {
+            held.in_flight_until = Some(now + margin);
+        }
+    }
+
     /// Drops the tasks and the callback before the release, because the lease is over for them.
     pub(super) fn expire(&mut self, now: Time, margin: Duration) {
         let Some(held) = &mut self.held else { return };

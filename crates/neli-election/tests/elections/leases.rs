@@ -90,6 +90,36 @@ async fn what_a_dropped_task_has_sent_has_the_margin_to_arrive() {
     }
 }
 
+/// The same for a task that blocks for longer than that when it is dropped: its lease goes on for the callback, and so it may send until its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "how long nobody leads is what it shows")]
+async fn what_a_task_has_sent_that_blocks_when_it_is_dropped_has_the_margin_to_arrive() {
+    const MARGIN: Duration = Duration::from_millis(300);
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder = || Election::builder("billing").embedded(&broker).lease(2 * LEASE).elector(Elector::Log).margin(MARGIN);
+    let first = builder().stop_timeout(Duration::ZERO).before_release(10 * LEASE, |_, _| async {});
+    let (first, second) = (first.join().await.unwrap(), builder().join().await.unwrap());
+    let lead = first.lead().await.unwrap();
+    let (lease, (begun, is_begun)) = (lead.lease(), oneshot::channel());
+    let task = tokio::spawn(async move {
+        let (ended, has_ended) = oneshot::channel();
+        let block = async |lease: Lease| {
+            begun.send(()).unwrap();
+            // It blocks the thread for that time, since nothing is sent.
+            let (_sender, blocked) = mpsc::channel::<()>();
+            let _ = blocked.recv_timeout(2 * MARGIN);
+            ended.send((lease.is_valid(), Instant::now())).unwrap();
+            std::future::pending::<()>().await;
+        };
+        assert!(lease.run(block).await.is_err());
+        has_ended.await.unwrap()
+    });
+    is_begun.await.unwrap();
+    let ((), next) = tokio::join!(lead.resign(), second.lead());
+    let (begins, (was_valid, ends)) = (Instant::now(), task.await.unwrap());
+    assert!(next.is_ok() && was_valid && begins - ends >= MARGIN, "{:?} after its end", begins - ends);
+}
+
 /// The same for the callback before the release, which is dropped at its limit.
 #[tokio::test(flavor = "current_thread")]
 #[expect(clippy::disallowed_methods, reason = "how long nobody leads is what it shows")]
