@@ -36,7 +36,7 @@ impl ExitStatus {
     pub fn code(self) -> u8 {
         match self {
             Self::Ending(Ending::Ended) => 0,
-            Self::Answer(status) | Self::Ending(Ending::Skipped(status)) => status,
+            Self::Answer(status) | Self::Ending(Ending::Skipped { status, .. }) => status,
             Self::Ending(Ending::Job(status) | Ending::NotDone { job: Some(status), .. }) => status.code(),
             Self::Ending(Ending::WaitedEnough | Ending::NotDone { signal: None, job: None }) => 75,
             Self::Ending(Ending::Lost(Lost::Stopped)) => 80,

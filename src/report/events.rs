@@ -156,9 +156,7 @@ fn why_exiting(status: ExitStatus, config: &Config, leadership: Option<&str>) ->
         }
         Ending::Refused => "neli-run can't stand for election; an error above says why".to_owned(),
         Ending::RestartLimit => "the job failed more often than --restart-limit allows".to_owned(),
-        // A key that has failed keeps the status of its last run, which is not 0.
-        Ending::Skipped(status) => {
-            let is_done = status == 0 || config.once.as_ref().is_some_and(|once| once.policy.done_status == status);
+        Ending::Skipped { is_done, .. } => {
             let has_window = config.once.as_ref().is_some_and(|once| once.policy.window.is_some());
             let (key, option) =
                 if has_window { ("the window, or a newer one,", "--window") } else { ("the key", "--once") };

@@ -110,8 +110,13 @@ pub enum Ending {
     RestartLimit,
     /// Kafka refuses for good, or the topic may not carry an election.
     Refused,
-    /// `--once`: the job must not be run; this is the exit status for that.
-    Skipped(u8),
+    /// `--once`: the job must not be run.
+    Skipped {
+        /// The exit status for that.
+        status: u8,
+        /// The key is done. Otherwise it has failed, and no retries are left.
+        is_done: bool,
+    },
     /// A process could not be killed.
     Stuck,
     /// Stopped by this signal while no job was alive.

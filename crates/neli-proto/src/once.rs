@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
-use crate::action::{Action, EndedRun};
+use crate::action::{Action, EndedRun, Ending};
 use crate::candidate;
 use crate::fact::{self, Fact, Facts, FactsEvent, Outcome, Place};
 use crate::kafka::Request;
@@ -675,21 +675,22 @@ impl Once {
 // ---- the meaning of the facts of a key, or of an election's windows, for the wanted run -----------------------------
 
 impl Once {
-    /// The fact because of which the job must not be run, and the exit status for that.
-    fn skip(&self) -> Option<(&Fact, u8)> {
+    /// The fact because of which the job must not be run, and the ending for that.
+    fn skip(&self) -> Option<(&Fact, Ending)> {
         let runs = || self.known.runs().filter(|fact| self.covers(fact));
         if let Some(fact) = runs().find(|fact| fact.place() == Place::Done) {
             // A candidate that ran the job exits with the job's status.
             let is_own = fact.member.as_ref() == Some(&self.member);
-            return Some((fact, if is_own { 0 } else { self.policy.done_status }));
+            let status = if is_own { 0 } else { self.policy.done_status };
+            return Some((fact, Ending::Skipped { status, is_done: true }));
         }
         let failed = runs().find(|fact| fact.outcome == Outcome::Failed && fact.attempt > self.policy.retries)?;
-        Some((failed, failed.exit.unwrap_or(1)))
+        Some((failed, Ending::Skipped { status: failed.exit.unwrap_or(1), is_done: false }))
     }
 
-    /// The exit status of a candidate that exits because the job must not be run.
-    pub(crate) fn skipped(&self) -> Option<u8> {
-        if self.phase == Phase::Leaving { self.skip().map(|(_, status)| status) } else { None }
+    /// The ending of a candidate that exits because the job must not be run.
+    pub(crate) fn skipped(&self) -> Option<Ending> {
+        if self.phase == Phase::Leaving { self.skip().map(|(_, ending)| ending) } else { None }
     }
 
     /// Whether nothing may be claimed before the facts were read (K1).
@@ -699,13 +700,13 @@ impl Once {
 
     /// Whether its key, or its window, still needs a run, as far as others know. With a schedule there is always another window.
     pub(crate) fn lacks_run(&self) -> bool {
-        self.scheduled.is_none() && self.known_status().is_none()
+        self.scheduled.is_none() && self.known_ending().is_none()
     }
 
-    /// The exit status for its key, or its window, if that needs no run any more, and others know it. With a schedule there is none.
-    pub(crate) fn known_status(&self) -> Option<u8> {
+    /// The ending for its key, or its window, if that needs no run any more, and others know it. With a schedule there is none.
+    pub(crate) fn known_ending(&self) -> Option<Ending> {
         let is_known = self.scheduled.is_none() && !self.lacks_record();
-        self.skip().filter(|_| is_known).map(|(_, status)| status)
+        self.skip().filter(|_| is_known).map(|(_, ending)| ending)
     }
 
     /// Whether the outcome of its last run is not known to be recorded.

@@ -96,7 +96,8 @@ async fn what_a_dropped_task_has_sent_has_the_margin_to_arrive() {
 async fn what_a_task_has_sent_that_blocks_when_it_is_dropped_has_the_margin_to_arrive() {
     const MARGIN: Duration = Duration::from_millis(300);
     let broker = EmbeddedBroker::start().unwrap();
-    let builder = || Election::builder("billing").embedded(&broker).lease(2 * LEASE).elector(Elector::Log).margin(MARGIN);
+    let builder =
+        || Election::builder("billing").embedded(&broker).lease(2 * LEASE).elector(Elector::Log).margin(MARGIN);
     let first = builder().stop_timeout(Duration::ZERO).before_release(10 * LEASE, |_, _| async {});
     let (first, second) = (first.join().await.unwrap(), builder().join().await.unwrap());
     let lead = first.lead().await.unwrap();

@@ -264,13 +264,13 @@ impl Node {
         let Some(once) = &self.once else { return ending };
         let signal = self.supervisor.signal_of_stop();
         match (ending, once.skipped()) {
-            (Ending::Ended | Ending::Job(_) | Ending::Lost(_), Some(status)) => Ending::Skipped(status),
+            (Ending::Ended | Ending::Job(_) | Ending::Lost(_), Some(skipped)) => skipped,
             (Ending::Ended | Ending::StoppedBy(_), None) if once.lacks_run() => Ending::NotDone { signal, job: None },
             (Ending::Job(status), None) if signal.is_some() && once.lacks_run() => {
                 Ending::NotDone { signal, job: Some(status).filter(|status| *status != JobStatus::Exited(0)) }
             }
             // One that is ended during its release, or whose wait is over meanwhile, has not looked at the key again.
-            (Ending::Ended | Ending::WaitedEnough, None) => once.known_status().map_or(ending, Ending::Skipped),
+            (Ending::Ended | Ending::WaitedEnough, None) => once.known_ending().unwrap_or(ending),
             _ => ending,
         }
     }

@@ -354,7 +354,7 @@ fn code(ending: Ending) -> u8 {
         Ending::Lost(Lost::Stopped) => 80,
         Ending::Refused => 125,
         Ending::RestartLimit => 84,
-        Ending::Skipped(status) => status,
+        Ending::Skipped { status, .. } => status,
         Ending::StoppedBy(signal) | Ending::NotDone { signal: Some(signal), job: None } => {
             u8::try_from(128 + signal).unwrap_or(u8::MAX)
         }

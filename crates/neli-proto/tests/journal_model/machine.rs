@@ -312,7 +312,7 @@ impl Machine {
             | Action::LookAtForeground => {}
             Action::AppendFact { id, fact } => actions.facts.push((id, fact)),
             Action::Exit(ending) => {
-                actions.skipped |= matches!(ending, Ending::Skipped(_));
+                actions.skipped |= matches!(ending, Ending::Skipped { .. });
                 self.life = Life::Dead;
             }
             Action::Kafka(Request::Identify | Request::ReadAnew | Request::ReadFrom(_)) if self.cut_off => {}

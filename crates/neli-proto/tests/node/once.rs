@@ -144,7 +144,10 @@ fn nothing_is_claimed_before_the_facts_were_read() {
     assert!(!host.actions().iter().any(|action| sends(action, "claim")));
     read(&mut host, id, done(3));
     let actions = host.actions();
-    assert_eq!((skipped(&actions), exits(&actions)), (vec![(Outcome::Done, 3)], vec![Ending::Skipped(7)]));
+    assert_eq!(
+        (skipped(&actions), exits(&actions)),
+        (vec![(Outcome::Done, 3)], vec![Ending::Skipped { status: 7, is_done: true }])
+    );
     assert!(!actions.iter().any(|action| sends(action, "claim")));
 }
 
@@ -331,7 +334,7 @@ fn an_election_that_is_ended_when_the_key_has_failed_has_the_runs_status() {
     let end = Body::Request { what: What::End, term: None, by: None, reason: None, successor: None };
     host.reads(by("ann", end));
     host.reads_what_it_sent();
-    assert_eq!(exits(&host.actions()), [Ending::Skipped(3)]);
+    assert_eq!(exits(&host.actions()), [Ending::Skipped { status: 3, is_done: false }]);
 }
 
 #[test]
@@ -341,13 +344,14 @@ fn a_runner_that_died_has_not_failed_and_failures_are_counted() {
     let (_, fact_of_next) = running(2, attempted(fact(Outcome::Failed, 0, Some(3), 2)));
     assert_eq!(fact_of_next.attempt, 3);
     let (mut host, id) = leading(2);
-    read(&mut host, id, attempted(fact(Outcome::Failed, 0, Some(3), 3)));
+    // This is also the status for a key that is done.
+    read(&mut host, id, attempted(fact(Outcome::Failed, 0, Some(7), 3)));
     let used_up = asked(&mut host);
     assert!(!used_up.spawns, "{used_up:?}");
     let Some(Record { body: Body::Release { once, exit, .. }, .. }) = used_up.releases else { panic!("{used_up:?}") };
     assert_eq!((once.as_ref().map(|run| &*run.key), exit), (Some(KEY), None), "the release names what needs no run");
     host.reads_what_it_sent();
-    assert_eq!(exits(&host.actions()), [Ending::Skipped(3)]);
+    assert_eq!(exits(&host.actions()), [Ending::Skipped { status: 7, is_done: false }]);
 }
 
 #[test]
@@ -491,7 +495,10 @@ fn a_release_with_a_success_of_the_key_is_no_vacancy() {
         read(&mut host, id, attempted(fact(Outcome::Running, 0, None, 1)));
         host.pass(Duration::from_secs(1));
         let actions = host.actions();
-        assert_eq!(exits(&actions), Vec::from_iter((!is_claimed).then_some(Ending::Skipped(7))));
+        assert_eq!(
+            exits(&actions),
+            Vec::from_iter((!is_claimed).then_some(Ending::Skipped { status: 7, is_done: true }))
+        );
         assert_eq!(actions.iter().any(|action| sends(action, "claim")), is_claimed);
     }
 }
@@ -499,7 +506,7 @@ fn a_release_with_a_success_of_the_key_is_no_vacancy() {
 /// `--wait` is over while the facts are read once more. A success is known by then, a failure is not.
 #[test]
 fn a_wait_that_is_over_after_a_release_with_a_success_ends_as_a_done_key() {
-    for (exit, ending) in [(0, Ending::Skipped(7)), (3, Ending::WaitedEnough)] {
+    for (exit, ending) in [(0, Ending::Skipped { status: 7, is_done: true }), (3, Ending::WaitedEnough)] {
         let wait = Some(Duration::from_secs(6));
         let mut host = listening_with(policy(1), 0, |settings| Settings { wait, ..settings });
         let id = asked(&mut host).read.unwrap();
@@ -561,7 +568,7 @@ fn a_lease_that_ends_before_the_acknowledgement_is_a_fence_and_the_release_conta
     facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     let id = asked(&mut host).read.expect("what is recorded counts");
     read(&mut host, id, Facts { done: Some(done), ..Facts::default() });
-    assert_eq!(exits(&host.actions()), [Ending::Skipped(0)], "its own run has succeeded");
+    assert_eq!(exits(&host.actions()), [Ending::Skipped { status: 0, is_done: true }], "its own run has succeeded");
 }
 
 /// The process was stopped, or got no processor, from before the end of the run until after that of the lease. It reads both at once, or notices

@@ -115,8 +115,8 @@ fn is_warned((_, asked): &(Host, Asked)) -> bool {
 
 #[test]
 fn a_window_that_is_done_and_those_before_it_need_no_run() {
-    assert_eq!(skips_with(leads(5, done(5))), Ending::Skipped(7));
-    assert_eq!(skips_with(leads(5, done(6))), Ending::Skipped(7));
+    assert_eq!(skips_with(leads(5, done(5))), Ending::Skipped { status: 7, is_done: true });
+    assert_eq!(skips_with(leads(5, done(6))), Ending::Skipped { status: 7, is_done: true });
     assert_eq!(runs_as(&leads(5, done(4))), 1);
 }
 
@@ -125,7 +125,7 @@ fn a_window_that_is_done_and_those_before_it_need_no_run() {
 fn a_window_that_a_schedule_has_left_out_is_run_and_those_before_it_are_over() {
     let left_out = |number| Facts { done: Some(fact(number, Outcome::Skipped, 0, 1)), ..Facts::default() };
     assert_eq!(runs_as(&leads(5, left_out(5))), 1);
-    assert_eq!(skips_with(leads(5, left_out(6))), Ending::Skipped(7));
+    assert_eq!(skips_with(leads(5, left_out(6))), Ending::Skipped { status: 7, is_done: true });
 }
 
 #[test]
@@ -135,17 +135,17 @@ fn a_window_far_ahead_of_the_clock_is_not_believed() {
     let far = leads(5, attempted(7, Outcome::Failed, 9));
     assert_eq!((runs_as(&far), is_warned(&far)), (1, true));
     // A candidate that has stood by for long uses its present clock.
-    assert_eq!(skips_with(leads(8, done(8))), Ending::Skipped(7));
+    assert_eq!(skips_with(leads(8, done(8))), Ending::Skipped { status: 7, is_done: true });
     assert!(!is_warned(&leads(8, done(8))));
 }
 
 #[test]
 fn failures_are_counted_in_their_window() {
     assert_eq!(runs_as(&leads(5, attempted(5, Outcome::Failed, 1))), 2);
-    assert_eq!(skips_with(leads(5, attempted(5, Outcome::Failed, 2))), Ending::Skipped(3));
+    assert_eq!(skips_with(leads(5, attempted(5, Outcome::Failed, 2))), Ending::Skipped { status: 3, is_done: false });
     assert_eq!(runs_as(&leads(5, attempted(4, Outcome::Failed, 2))), 1);
     // The newer window has an outcome.
-    assert_eq!(skips_with(leads(5, attempted(6, Outcome::Failed, 2))), Ending::Skipped(3));
+    assert_eq!(skips_with(leads(5, attempted(6, Outcome::Failed, 2))), Ending::Skipped { status: 3, is_done: false });
     assert_eq!(runs_as(&leads(5, attempted(6, Outcome::Running, 1))), 1);
 }
 
@@ -200,8 +200,11 @@ fn an_older_window_that_was_run_since_hides_no_newer_one() {
         found.take(late.place(), Some(&late.to_bytes()));
         found
     };
-    assert_eq!(skips_with(leads(5, after(done(5), Outcome::Done))), Ending::Skipped(7));
-    assert_eq!(skips_with(leads(5, after(attempted(5, Outcome::Failed, 2), Outcome::Running))), Ending::Skipped(3));
+    assert_eq!(skips_with(leads(5, after(done(5), Outcome::Done))), Ending::Skipped { status: 7, is_done: true });
+    assert_eq!(
+        skips_with(leads(5, after(attempted(5, Outcome::Failed, 2), Outcome::Running))),
+        Ending::Skipped { status: 3, is_done: false }
+    );
     assert_eq!(
         runs_as(&leads(5, after(attempted(5, Outcome::Failed, 1), Outcome::Running))),
         2,
@@ -218,7 +221,7 @@ fn a_window_of_a_wrong_clock_hides_not_that_the_present_one_is_done() {
     for done in [done(5).done, done(8).done] {
         found.take(Place::Done, done.map(|fact| fact.to_bytes()).as_deref());
     }
-    assert_eq!(skips_with(leads(5, found)), Ending::Skipped(7));
+    assert_eq!(skips_with(leads(5, found)), Ending::Skipped { status: 7, is_done: true });
 }
 
 /// An operator forgot window 5. It runs again, and earlier ones do not.
@@ -230,8 +233,16 @@ fn a_window_that_is_forgotten_runs_again_and_those_before_it_do_not() {
     };
     assert_eq!(runs_as(&leads(5, forgotten(5, done(5)))), 1);
     assert_eq!(runs_as(&leads(5, forgotten(5, attempted(5, Outcome::Failed, 2)))), 1);
-    assert_eq!(skips_with(leads(6, forgotten(6, done(6)))), Ending::Skipped(7), "window 5 is over");
-    assert_eq!(skips_with(leads(6, forgotten(5, done(6)))), Ending::Skipped(7), "a newer one is done");
+    assert_eq!(
+        skips_with(leads(6, forgotten(6, done(6)))),
+        Ending::Skipped { status: 7, is_done: true },
+        "window 5 is over"
+    );
+    assert_eq!(
+        skips_with(leads(6, forgotten(5, done(6)))),
+        Ending::Skipped { status: 7, is_done: true },
+        "a newer one is done"
+    );
 }
 
 /// The record is stored at the place of an election's windows, but is not about a window.

@@ -250,7 +250,7 @@ fn shown_action(action: Action) -> String {
             Ending::Lost(Lost::Stopped) => "exits: the lead is lost, the job had stopped".to_owned(),
             Ending::Refused => "exits: refused".to_owned(),
             Ending::RestartLimit => "exits: the restart limit is reached".to_owned(),
-            Ending::Skipped(_) | Ending::NotDone { .. } => panic!("the node's: {ending:?}"),
+            Ending::Skipped { .. } | Ending::NotDone { .. } => panic!("the node's: {ending:?}"),
             Ending::StoppedBy(signal) => format!("exits: stopped by signal {signal}"),
             Ending::Stuck => "exits: something can't be killed".to_owned(),
             Ending::WaitedEnough => "exits: waited enough".to_owned(),
