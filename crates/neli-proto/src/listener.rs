@@ -421,6 +421,12 @@ fn lasted(since: Time, asked: Time, long: Duration) -> Result<(), HistoryCut> {
 }
 
 impl Listener {
+    /// Whether records were deleted that were appended after the last reading, but within the longest silence: they may be a leader's.
+    fn recent_records_are_gone(&self, now: Time, start: Offset) -> bool {
+        let is_recent = |since| now < since + silence(LONGEST_LEASE);
+        self.first_end.is_some() && start > self.reading.position && self.reading.behind_since.is_some_and(is_recent)
+    }
+
     /// Handles a broker's answer about the log's bounds. Returns the offset to read from, if a reading is wanted.
     ///
     /// # Errors
@@ -435,7 +441,7 @@ impl Listener {
         self.topic_found();
         match self.stage {
             Stage::Asking => {
-                self.history_cut |= denied.is_some();
+                self.history_cut |= denied.is_some() || self.recent_records_are_gone(now, start);
                 self.heard = Heard::nothing_since(now);
                 // In a history that was cut, or a topic that was created again, offsets may begin again below the first end.
                 self.first_end = Some(self.first_end.map_or(end, |first| first.min(end)));

@@ -50,6 +50,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         noticed_by: &[Scenarios],
     },
     Mutant {
+        name: "DeletedRecordsAreNoCut",
+        breaks: "R5: a candidate that reads again claims at once in a log whose records were deleted after it had read a leader's",
+        edits: &[edit("|| ‹self.recent_records_are_gone(now, start)›;", "false")],
+        noticed_by: &[Scenarios],
+    },
+    Mutant {
         name: "OldAnswerIsACut",
         breaks: "R5: an answer that is older than a record that was read since counts as a cut of the history",
         edits: &[edit("if ‹self.election.listener.known_end()› <= self.election.highest_term =>", "bounds.end")],
