@@ -140,8 +140,8 @@ impl Election {
 }
 
 impl Builder {
-    /// Kafka's bootstrap servers: `HOST:PORT,..`. Required, unless there is an [embedded](Self::embedded) broker. That of `neli-run --embedded` is
-    /// none for other programs: if it ends, the next one begins with an empty journal, and two may lead for up to a lease.
+    /// Kafka's bootstrap servers: `HOST:PORT,..`. Required, unless there is an [embedded](Self::embedded) broker. Not the address of the
+    /// broker that `neli-run --embedded` shares: if it ends, the next one begins with an empty journal, and two may lead for up to a lease.
     pub fn brokers(mut self, brokers: impl Into<String>) -> Self {
         self.brokers = Some(brokers.into());
         self

@@ -463,7 +463,8 @@ impl Driver {
         let role = &mut self.nodes.roles[role];
         let tenure = Arc::new(Tenure::new(term, until, role.label.clone(), commands));
         let untaken_until = Some(clock::now() + self.settings.node.timings.lease);
-        role.held = Some(Held { tenure, untaken_until, drop_at: None, in_flight_until: None, last: None });
+        role.held =
+            Some(Held { tenure, untaken_until, drop_at: None, is_dropped: false, in_flight_until: None, last: None });
         role.tell(Event::Acquired { term });
     }
 
@@ -479,7 +480,7 @@ impl Driver {
         if let Some(((limit, callback), Ok(task))) = last.map(|last| (last, held.tenure.begin_last())) {
             let reason = held.tenure.ends().unwrap_or(Reason::Resigned);
             let (lease, callback) = (Lease::new(Arc::clone(&held.tenure)), Arc::clone(callback));
-            held.drop_at = Some(clock::now() + *limit);
+            (held.drop_at, held.is_dropped) = (Some(clock::now() + *limit), false);
             // The callback is called in the runtime as well: it may spawn, block or panic, and this thread sends the heartbeats.
             let call = async move { lease.run_last(async { callback(lease.clone(), reason).await }).await };
             held.last = Some(LastCall::spawn(&self.settings.runtime, task, call));

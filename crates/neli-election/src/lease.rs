@@ -333,10 +333,9 @@ impl Tenure {
         self.phase.send_modify(|phase| phase.dropped = phase.stops);
     }
 
-    /// Whether the tasks must be dropped, and the lease goes on.
-    pub(crate) fn outlasts_tasks(&self) -> bool {
-        let phase = *self.phase.borrow();
-        phase.dropped.is_some() && phase.over.is_none()
+    /// Whether the lease is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.phase.borrow().over.is_some()
     }
 
     /// Ends the lease: the tasks are dropped. If the barrier has begun, its reason counts and not `reason`. Returns false if it was over before.

@@ -55,6 +55,8 @@ pub(super) struct Held {
     pub(super) untaken_until: Option<Time>,
     /// When the tasks are dropped, so that there is time for the callback before the release. Once that runs: when it is dropped.
     pub(super) drop_at: Option<Time>,
+    /// Whether that time has come, for the tasks or for the callback, whichever runs.
+    pub(super) is_dropped: bool,
     /// Tasks were dropped: what they have sent has until then to arrive, and so long the lead is not released.
     pub(super) in_flight_until: Option<Time>,
     /// The callback before the release, once it was called.
@@ -145,12 +147,13 @@ impl Role {
         } else {
             held.tenure.drop_tasks();
         }
-        held.in_flight_until = Some(now + margin);
+        (held.is_dropped, held.in_flight_until) = (true, Some(now + margin));
     }
 
-    /// The last task has ended. If it was dropped, and has blocked until now, what it has sent under its lease has the margin from now on.
+    /// The last task has ended, or the callback before the release. If it was dropped, and has blocked until now, the lead is kept for the margin
+    /// from now on, so that what it has sent arrives.
     pub(super) fn last_task_ended(&mut self, now: Time, margin: Duration) {
-        if let Some(held) = self.held.as_mut().filter(|held| held.last.is_none() && held.tenure.outlasts_tasks()) {
+        if let Some(held) = self.held.as_mut().filter(|held| held.is_dropped && !held.tenure.is_over()) {
             held.in_flight_until = Some(now + margin);
         }
     }

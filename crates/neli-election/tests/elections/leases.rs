@@ -121,6 +121,31 @@ async fn what_a_task_has_sent_that_blocks_when_it_is_dropped_has_the_margin_to_a
     assert!(next.is_ok() && was_valid && begins - ends >= MARGIN, "{:?} after its end", begins - ends);
 }
 
+/// The same for a callback before the release that blocks beyond its limit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[expect(clippy::disallowed_methods, reason = "how long nobody leads is what it shows")]
+async fn what_a_callback_has_sent_that_blocks_beyond_its_limit_has_the_margin_to_arrive() {
+    const MARGIN: Duration = Duration::from_millis(300);
+    let broker = EmbeddedBroker::start().unwrap();
+    let builder =
+        || Election::builder("billing").embedded(&broker).lease(2 * LEASE).elector(Elector::Log).margin(MARGIN);
+    let (ended, has_ended) = mpsc::channel();
+    let first = builder().before_release(Duration::from_millis(50), move |lease, _| {
+        let ended = ended.clone();
+        async move {
+            // It blocks the thread for that time, since nothing is sent.
+            let (_sender, blocked) = mpsc::channel::<()>();
+            let _ = blocked.recv_timeout(2 * MARGIN);
+            ended.send((lease.is_valid(), Instant::now())).unwrap();
+        }
+    });
+    let (first, second) = (first.join().await.unwrap(), builder().join().await.unwrap());
+    let lead = first.lead().await.unwrap();
+    let ((), next) = tokio::join!(lead.resign(), second.lead());
+    let (begins, (was_valid, ends)) = (Instant::now(), has_ended.recv().unwrap());
+    assert!(next.is_ok() && was_valid && begins - ends >= MARGIN, "{:?} after its end", begins - ends);
+}
+
 /// The same for the callback before the release, which is dropped at its limit.
 #[tokio::test(flavor = "current_thread")]
 #[expect(clippy::disallowed_methods, reason = "how long nobody leads is what it shows")]
