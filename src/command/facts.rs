@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 use jiff::tz::TimeZone;
 use neli_kafka::{Access, ElectionId, FactsTopic};
 use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs};
@@ -101,12 +101,17 @@ pub(super) async fn read(topic: &FactsTopic, look: &Look) -> Result<Facts> {
     };
     let mut reading = Reading::of_facts(&look.access, &topic.name)?;
     let read = reading.read_to_end(Limit::of_all(look.timeout), |bounds| bounds.start, handle_record).await;
-    let (name, within) = (&topic.name, spoken(look.timeout));
-    let late = format!("topic {name:?}: it is not read to its end within {within}; see --timeout");
-    read.map_err(|error| {
-        if status_of(&error) == ExitStatus::UNKNOWN { with_status(ExitStatus::UNKNOWN, late) } else { error }
-    })?;
+    read.map_err(|error| if_late(error, &topic.name, look.timeout, "; see --timeout"))?;
     Ok(facts)
+}
+
+/// Why a topic of facts could not be read. If that took longer than `within`, it says so, with this advice.
+fn if_late(error: Error, topic: &str, within: Duration, advice: &str) -> Error {
+    if status_of(&error) != ExitStatus::UNKNOWN {
+        return error;
+    }
+    let late = format!("topic {topic:?}: it is not read to its end within {}{advice}", spoken(within));
+    with_status(ExitStatus::UNKNOWN, late)
 }
 
 /// What is said of a key without a fact in an election that [runs by windows](has_windows).
@@ -138,7 +143,8 @@ pub(super) fn last_run(
     access: &Access,
     election: &ElectionId,
 ) -> impl Future<Output = Result<Option<LastRun>>> + use<> {
-    let reading = Reading::of_facts(access, &FactsTopic::of(election, None).name);
+    let topic = FactsTopic::of(election, None).name;
+    let reading = Reading::of_facts(access, &topic);
     let key = election.key();
     async move {
         let mut last = None;
@@ -149,7 +155,8 @@ pub(super) fn last_run(
             }
         };
         let last_records = |bounds: &LogBounds| bounds.last(FIRST_SPAN);
-        reading?.read_to_end(Limit::of_all(WITHIN), last_records, handle_record).await?;
+        let read = reading?.read_to_end(Limit::of_all(WITHIN), last_records, handle_record).await;
+        read.map_err(|error| if_late(error, &topic, WITHIN, ""))?;
         Ok(last)
     }
 }
@@ -180,6 +187,13 @@ impl LastRun {
             if let Some(last) = before.take_if(|last| fact.window.is_none() && last.fact.key != fact.key) {
                 return Self { forgotten, ..last };
             }
+        }
+        // Of two keys neither is the later one by its fact alone.
+        let is_late = |known: &Fact| {
+            (fact.key == known.key || fact.window.is_some() && known.window.is_some()) && fact.is_older_than(known)
+        };
+        if let Some(last) = before.take_if(|last| counts && is_late(&last.fact)) {
+            return Self { forgotten, ..last };
         }
         let before = before.map(|before| before.fact);
         let is_cut_off = |before: &Fact| {
@@ -583,6 +597,24 @@ mod tests {
         assert_eq!((again.fact.outcome, again.fact.term), (Outcome::Running, 12));
         let another = Fact { key: "another".into(), ..of(Outcome::Forgotten, 13, 1) };
         assert_eq!(LastRun::after(Some(again), another).fact.term, 12, "the last run is still the last one");
+    }
+
+    /// It was written again, or its acknowledgement was lost and it was sent twice.
+    #[test]
+    fn a_fact_of_an_earlier_run_that_comes_late_is_not_the_last_run() {
+        let of = |term, window: Option<u64>| Fact {
+            term,
+            ..fact(Outcome::Failed, window.map(|from_ms| Span { from_ms, until_ms: from_ms + 1_000 }))
+        };
+        for (log, shown) in [
+            ([of(3, None), of(9, None), of(3, None)], 9),
+            ([of(3, Some(1_000)), of(9, Some(2_000)), of(3, Some(1_000))], 9),
+            // Terms begin from 0 again in a topic that was made anew, windows do not.
+            ([of(9, Some(1_000)), of(3, Some(2_000)), of(4, Some(3_000))], 4),
+        ] {
+            let last = log.into_iter().fold(None, |before, fact| Some(LastRun::after(before, fact))).expect("a run");
+            assert_eq!(last.fact.term, shown);
+        }
     }
 
     #[test]

@@ -155,7 +155,7 @@ impl Fact {
     /// Whether this fact reached the log late: `known`, which is before it in the log, is about a later run, or is a later fact of the same
     /// lead. Terms begin again when the journal is created again; windows and the numbers of `forgets` and `remakes` do not. In a lead, an earlier window
     /// may follow a later one, because the clock was set back.
-    pub(crate) fn is_older_than(&self, known: &Self) -> bool {
+    pub fn is_older_than(&self, known: &Self) -> bool {
         let windows = self.window.zip(known.window);
         let order = |fact: &Self| (fact.forgets, fact.remakes, fact.term);
         let is_of_earlier_lead =
