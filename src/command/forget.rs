@@ -116,8 +116,10 @@ async fn outcome(forget: &Ask, key: Option<&str>) -> Result<Answer> {
             Appended::Yes => continue,
             Appended::No(why) => format!("{what} was not forgotten: {why}"),
             Appended::Unknown(why) => {
-                let made = format!("if topic {:?} does not exist, start a candidate first, which makes it", topic.name);
-                format!("whether {what} is forgotten is unknown: {why}; {made}; run the command again to make sure")
+                let name = &topic.name;
+                let made = format!("if topic {name:?} does not exist, start a candidate first, which makes it; ");
+                let made = if read == Facts::default() { &*made } else { "" };
+                format!("whether {what} is forgotten is unknown: {why}; {made}run the command again to make sure")
             }
         };
         return answer(NO_ANSWER, sentence);

@@ -116,7 +116,7 @@ fn a_key_that_only_a_release_shows_to_be_done() {
     let answer = election.ask("status", &["--once", KEY]);
     assert!(answer.text.contains(&format!("{KEY}: done by a (term ")), "{answer:?}");
     assert_eq!((answer.status, election.ask("status", &["--once", "v1.41"]).status), (0, 3));
-    let answer = election.ask("forget", &["--once", KEY, "--timeout", "1s"]);
+    let answer = election.ask("forget", &["--once", KEY, "--timeout", "3s"]);
     let why = format!(
         "; if topic {facts:?} does not exist, start a candidate first, which makes it; run the command again to make sure\n"
     );
