@@ -299,7 +299,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             let with_term = by_term.map_or_else(String::new, |term| format!(" with term {term}"));
             let sentence = format!(
                 "superseded: {leader} leads{with_term}, though term {term} was not over here: killing the job; check whether \
-                 a machine's clock ran at a wrong rate, or a machine was paused"
+                 a machine's clock ran at a wrong rate, a machine was paused, or records of the topic were deleted"
             );
             Event::new(Level::Error, "superseded", sentence)
                 .with(json!({ "term": term }))
