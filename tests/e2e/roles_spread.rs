@@ -132,8 +132,9 @@ with_both_electors! {
         for candidate in &candidates[..2] {
             let mut led = BTreeSet::new();
             for event in candidate.history() {
+                // Claims do not count: of what happens at once, a claim in one role may be said before the loss of another in the next one.
                 match event.name() {
-                    "claiming" => drop(led.insert(role_of(&event))),
+                    "leading" => drop(led.insert(role_of(&event))),
                     "released" | "standby" | "fenced" => drop(led.remove(&role_of(&event))),
                     _ => {}
                 }
