@@ -151,8 +151,7 @@ fn limit_open_files(process: Process, limit: u64) {
     assert!(set.expect("prlimit is part of util-linux").success());
 }
 
-/// Without threads for a member of the group, librdkafka would abort the process, or wait for ever. The member is made later: no election depends
-/// on it.
+/// Without threads for a member of the group, librdkafka would abort the process, or wait for ever. The candidate stands for election without one.
 #[test]
 fn without_threads_for_a_member_of_the_group_a_candidate_stands_for_election() {
     if !Uid::effective().is_root() {
@@ -160,17 +159,18 @@ fn without_threads_for_a_member_of_the_group_a_candidate_stands_for_election() {
         return;
     }
     let election = election(Elector::Group);
-    let mut first = election.candidate().lease("10s").job(["sleep", "1000"]).start_behind(&AS_LONELY);
+    let mut first = election.candidate().lease("10s").job(["sleep", "1000"]).start_behind(&AS_OWN_USER);
     first.await_lead();
     let mut second = election.candidate().lease("10s").job(["sleep", "1000"]).start();
     for free in 0..6 {
         second.await_event("standby");
         first.await_job();
-        limit_threads_of_lonely(first.process(), threads_of_lonely() + free);
+        // The job, which has ended by then, frees one more.
+        limit_threads(first.process(), threads_of_own_user() - 1 + free);
         assert_eq!(election.ask("resign", &[]).status, 0, "{first:?}");
         first.await_event("standby");
         second.await_job();
-        limit_threads_of_lonely(first.process(), 4_000);
+        limit_threads(first.process(), 4_000);
         assert_eq!(election.ask("resign", &[]).status, 0, "{free} free: {first:?}");
         first.await_lead();
     }
@@ -178,20 +178,21 @@ fn without_threads_for_a_member_of_the_group_a_candidate_stands_for_election() {
 }
 
 /// A user that has no processes but those of one test: the limit of threads counts all of a user's.
-const LONELY: u32 = 64_321;
+const OWN_USER: u32 = 64_321;
 
-const AS_LONELY: [&str; 6] = ["setpriv", "--reuid=64321", "--regid=64321", "--clear-groups", "--pdeathsig=KILL", "--"];
+const AS_OWN_USER: [&str; 6] =
+    ["setpriv", "--reuid=64321", "--regid=64321", "--clear-groups", "--pdeathsig=KILL", "--"];
 
-/// Sets the limit of threads of its user for a running process. A container's root may set none of another user's.
-fn limit_threads_of_lonely(process: Process, limit: u64) {
-    let mut set = Command::new(AS_LONELY[0]);
-    set.args(&AS_LONELY[1..]).arg("prlimit").args([format!("--pid={}", process.pid), format!("--nproc={limit}:")]);
+/// Sets the limit of threads of its user for a running process. The user sets it itself, since in a container root may not.
+fn limit_threads(process: Process, limit: u64) {
+    let mut set = Command::new(AS_OWN_USER[0]);
+    set.args(&AS_OWN_USER[1..]).arg("prlimit").args([format!("--pid={}", process.pid), format!("--nproc={limit}:")]);
     assert!(set.status().expect("setpriv is part of util-linux").success());
 }
 
-fn threads_of_lonely() -> u64 {
+fn threads_of_own_user() -> u64 {
     let threads = |process: fs::DirEntry| {
-        let is_theirs = process.metadata().is_ok_and(|found| found.uid() == LONELY);
+        let is_theirs = process.metadata().is_ok_and(|found| found.uid() == OWN_USER);
         let tasks = is_theirs.then(|| fs::read_dir(process.path().join("task")).ok()).flatten();
         tasks.map_or(0, |tasks| tasks.count() as u64)
     };

@@ -73,8 +73,8 @@ impl Member {
             leads: AtomicBool::new(false),
         };
         let timings = MemberTimings::of(&access.properties);
-        // Without the first of its own librdkafka aborts the process, and without the second it waits for the first for ever. The third is ours.
-        threads::try_some(3).map_err(|error| format!("no thread for the group: {error}"))?;
+        // librdkafka aborts the process if it can't start its first thread, and waits for ever if it can't start its second.
+        threads::check_room_for(3).map_err(|error| format!("no thread for the group: {error}"))?;
         let consumer = BaseConsumer::from_config_and_context(&access.member(&elections.group), context);
         let consumer: Arc<BaseConsumer<GroupContext>> = Arc::new(consumer.map_err(|error| explain(&error))?);
         consumer.subscribe(&[&elections.topic]).map_err(|error| explain(&error))?;

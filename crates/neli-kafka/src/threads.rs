@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::{io, mem, thread};
 
 use neli_proto::time::Time;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::unistd::gettid;
 
 use crate::clock;
@@ -23,28 +24,34 @@ pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
     Builder::new().name(name.to_owned()).spawn(run).map(drop)
 }
 
-/// The usual stack of a C library's thread. The C library keeps it for the next thread.
-const USUAL_STACK: usize = 8 << 20;
+/// The stack of a thread that a library starts, in bytes. glibc gives the memory of an ended thread's stack to the next thread of that size.
+fn stack_of_others() -> usize {
+    const WITHOUT_LIMIT: u64 = 2 << 20;
+    let limit = getrlimit(Resource::RLIMIT_STACK).map_or(WITHOUT_LIMIT, |(soft, _)| soft);
+    usize::try_from(if limit == RLIM_INFINITY { WITHOUT_LIMIT } else { limit }).unwrap_or(usize::MAX)
+}
 
-/// Starts so many threads at once, and waits until they are gone and no limit counts them any more.
+/// Checks that a library can start so many threads at once: starts them, and waits until they have ended and no limit counts them any more, for a
+/// second at most. Another process may take what is free then.
 ///
 /// # Errors
 ///
 /// One of them can't be started.
-pub(crate) fn try_some(count: usize) -> io::Result<()> {
-    let gate = Arc::new(Mutex::new(()));
-    let closed = locked(&gate);
+pub(crate) fn check_room_for(count: usize) -> io::Result<()> {
+    // None of them ends before all have been started.
+    let all_started = Arc::new(Mutex::new(()));
+    let not_yet = locked(&all_started);
     let mut started = Vec::new();
-    let all_started = (0..count).try_for_each(|_| {
-        let gate = Arc::clone(&gate);
+    let result = (0..count).try_for_each(|_| {
+        let all_started = Arc::clone(&all_started);
         let wait = move || {
-            drop(locked(&gate));
+            drop(locked(&all_started));
             gettid()
         };
-        started.push(Builder::new().stack_size(USUAL_STACK).spawn(wait)?);
+        started.push(Builder::new().stack_size(stack_of_others()).spawn(wait)?);
         Ok(())
     });
-    drop(closed);
+    drop(not_yet);
     let gone_by = clock::now() + STARTED_AGAIN_AFTER;
     for id in started.into_iter().filter_map(|thread| thread.join().ok()) {
         let task = PathBuf::from(format!("/proc/self/task/{id}"));
@@ -52,7 +59,7 @@ pub(crate) fn try_some(count: usize) -> io::Result<()> {
             thread::yield_now();
         }
     }
-    all_started
+    result
 }
 
 /// Notes whether something could be started, and if not, when it is tried again. Returns why not, if that is new.
