@@ -27,9 +27,8 @@ const TOOLS: [(&str, &str); 2] = [("java", "default-jdk-headless"), ("mvn", "mav
 /// The version of Kafka that the tests use, unless [`VERSION`] names another one.
 const NEWEST: &str = "4.4.0";
 
-/// The variable that names a directory for the files of brokers. A file system in memory keeps them from waiting for a disk to which the build
-/// writes beside them.
-const BROKERS: &str = "BROKERS_DIRECTORY";
+/// The variable that names a directory for the files of brokers, one in memory for example.
+const BROKERS_DIRECTORY: &str = "BROKERS_DIRECTORY";
 
 /// The variable that names another version, for tests/versions.rs.
 pub const VERSION: &str = "KAFKA_VERSION";
@@ -188,17 +187,17 @@ fn compiled_by(source: &str, made: &str, how: impl FnOnce(&Path, &Path) -> Resul
     made
 }
 
-/// A directory in `target/` for the files of a broker or a test. `/tmp` is not used, because it may be a small file system in memory.
+/// A directory in `target/` for the files of a test. `/tmp` is not used, because it may be a small file system in memory.
 #[must_use]
 pub fn scratch() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("run-").tempdir_in(home()).expect("target/ can be written")
 }
 
-/// A directory for the files of a broker: in the one that [`BROKERS`] names, or else in `target/`.
-pub(crate) fn broker_scratch() -> tempfile::TempDir {
-    let Some(parent) = env::var_os(BROKERS).filter(|parent| !parent.is_empty()) else { return scratch() };
+/// A directory for the files of a broker: in the one that [`BROKERS_DIRECTORY`] names, or else in `target/`.
+pub(crate) fn broker_directory() -> tempfile::TempDir {
+    let Some(parent) = env::var_os(BROKERS_DIRECTORY).filter(|parent| !parent.is_empty()) else { return scratch() };
     let made = tempfile::Builder::new().prefix("neli-run-broker-").tempdir_in(&parent);
-    made.unwrap_or_else(|why| panic!("{BROKERS}={}: {why}", Path::new(&parent).display()))
+    made.unwrap_or_else(|why| panic!("{BROKERS_DIRECTORY}={}: {why}", Path::new(&parent).display()))
 }
 
 /// `target/harness`, found through the directory that cargo marked as a cache, since the target directory can be set anywhere.

@@ -158,7 +158,7 @@ impl Broker {
     /// A broker that has not been started. If `wants_small_disk`, its disk is small, provided that this machine allows mounting one.
     pub(crate) fn of(node: Node, wants_small_disk: bool) -> Self {
         let distribution = install::kafka();
-        let directory = install::broker_scratch();
+        let directory = install::broker_directory();
         let authority = node.secure_addresses().map(|_| Authority::of_broker(directory.path()));
         let mut broker =
             Self { node, authority, directory, running: None, small_disk: false, clock: None, permit: None };
