@@ -171,7 +171,7 @@ impl MainLoop {
 
     /// Runs until the end.
     async fn run(&mut self) -> ExitStatus {
-        let mut lateness = Lateness { stall: self.config.timings.stall(), awaited: None, is_told: false };
+        let mut lateness = Lateness { stall: self.config.timings.stall(), awaited: None, is_reported: false };
         loop {
             self.perform();
             self.start_next_guard();
@@ -188,14 +188,14 @@ impl MainLoop {
             let roles = &self.nodes.roles;
             lateness.begin(clock::now(), due);
             if roles.iter().all(Role::is_suspended) {
-                // By the terminal, which is no reason to tell of it.
+                // The user has suspended it (Ctrl-Z), which is not reported.
                 lateness.awaited = None;
             }
             // What comes without end may not keep the rest waiting, so the rest of it comes last.
             tokio::select! {
                 biased;
                 // It comes first, so that the log says it before its effects.
-                late = poll_fn(|_| lateness.take(clock::now()).map_or(Poll::Pending, Poll::Ready)) => {
+                late = poll_fn(|_| lateness.report(clock::now()).map_or(Poll::Pending, Poll::Ready)) => {
                     self.logger.event(&events::did_not_run(late));
                 }
                 role = poll_fn(|context| poll_answers(roles, context)) => {
@@ -229,9 +229,9 @@ impl MainLoop {
         }
     }
 
-    /// Tells of what is late, before it is handled: this process may also have been stopped in the middle of a turn.
-    fn tell_if_late(&self, lateness: &mut Lateness) {
-        if let Some(late) = lateness.take(clock::now()) {
+    /// Logs that this process did not run, before it handles what is overdue: it may have been stopped in the middle of a turn.
+    fn report_if_late(&self, lateness: &mut Lateness) {
+        if let Some(late) = lateness.report(clock::now()) {
             self.logger.event(&events::did_not_run(late));
         }
     }
@@ -264,14 +264,14 @@ impl MainLoop {
     }
 
     fn handle_timeouts(&mut self, lateness: &mut Lateness) {
-        self.tell_if_late(lateness);
+        self.report_if_late(lateness);
         self.perform();
         let pending: BTreeSet<usize> = self.nodes.due(clock::now()).into_iter().collect();
         if self.next_timeout().is_some_and(|due| clock::now() >= due) {
             self.handle_pending(&pending);
         }
         let now = clock::now();
-        self.tell_if_late(lateness);
+        self.report_if_late(lateness);
         // Roles that have become due since are handled in the next turn, after their guards' answers were read.
         for role in self.nodes.due(now).into_iter().filter(|role| pending.contains(role)) {
             self.nodes.handle_timeout(now, role);
@@ -367,28 +367,29 @@ impl MainLoop {
     }
 }
 
-/// Notices that the main loop is late. Of several late turns in sequence only the first is told of: with many roles each turn of a busy machine is
+/// Notices that the main loop is late. Of several late turns in sequence only the first is reported: with many roles each turn of a busy machine is
 /// late for another one, and would do nothing but say so.
 struct Lateness {
-    /// What is no lateness yet.
+    /// A shorter delay is not reported.
     stall: Duration,
-    /// What this turn waits for, unless a turn's lateness was told and there has been nothing in time since.
+    /// The time for which this turn waits; `None` if its delay was reported, or is not to be.
     awaited: Option<Time>,
-    is_told: bool,
+    /// Whether a turn was reported, and every one since was late too.
+    is_reported: bool,
 }
 
 impl Lateness {
     /// Begins a turn that waits for `due`.
     fn begin(&mut self, now: Time, due: Option<Time>) {
         self.awaited = due;
-        self.is_told &= self.late(now).is_some();
-        self.awaited = due.filter(|_| !self.is_told);
+        self.is_reported &= self.late(now).is_some();
+        self.awaited = due.filter(|_| !self.is_reported);
     }
 
-    /// How late it is, to be told of.
-    fn take(&mut self, now: Time) -> Option<Duration> {
+    /// The delay of this turn, if it is to be reported.
+    fn report(&mut self, now: Time) -> Option<Duration> {
         let late = self.late(now)?;
-        (self.awaited, self.is_told) = (None, true);
+        (self.awaited, self.is_reported) = (None, true);
         Some(late)
     }
 
@@ -489,28 +490,28 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_late_for_each_of_many_roles_is_told_of_once() {
+    fn a_machine_that_is_late_for_each_of_many_roles_is_reported_of_once() {
         let now = clock::now();
-        let mut lateness = Lateness { stall: Duration::from_secs(1), awaited: None, is_told: false };
-        let mut told = Vec::new();
+        let mut lateness = Lateness { stall: Duration::from_secs(1), awaited: None, is_reported: false };
+        let mut reported = Vec::new();
         for late in [0, 2, 3, 4, 0, 5, 6].map(Duration::from_secs) {
             lateness.begin(now, Some(now - late));
-            told.extend(lateness.take(now));
+            reported.extend(lateness.report(now));
         }
-        assert_eq!(told, [2, 5].map(Duration::from_secs));
+        assert_eq!(reported, [2, 5].map(Duration::from_secs));
     }
 
     #[test]
-    fn a_turn_that_is_stopped_after_it_has_begun_is_told_of_once() {
+    fn a_turn_that_is_stopped_after_it_has_begun_is_reported_of_once() {
         let now = clock::now();
-        let mut lateness = Lateness { stall: Duration::from_secs(1), awaited: None, is_told: false };
+        let mut lateness = Lateness { stall: Duration::from_secs(1), awaited: None, is_reported: false };
         lateness.begin(now, Some(now + Duration::from_secs(1)));
-        assert_eq!(lateness.take(now), None);
+        assert_eq!(lateness.report(now), None);
         let late = now + Duration::from_secs(5);
-        assert_eq!(lateness.take(late), Some(Duration::from_secs(4)));
-        assert_eq!(lateness.take(late), None);
+        assert_eq!(lateness.report(late), Some(Duration::from_secs(4)));
+        assert_eq!(lateness.report(late), None);
         // Its timeouts are handled before the next turn begins.
         lateness.begin(late, Some(late + Duration::from_secs(1)));
-        assert_eq!(lateness.take(late), None);
+        assert_eq!(lateness.report(late), None);
     }
 }

@@ -190,7 +190,9 @@ pub(super) const fn waiting(why: Waiting) -> Option<&'static str> {
         Waiting::BackingOff => "nobody leads; its last lead failed, so others may claim first",
         Waiting::CoolingOff => "it has stood down, and lets another lead first",
         Waiting::Cut => "leader unknown, because the topic's records were cut, or it was made anew",
-        Waiting::Facts => "nobody leads; this candidate claims nothing until the outcomes of runs are read or recorded",
+        Waiting::Facts => {
+            "nobody leads; this candidate claims nothing until it has read the outcomes of earlier runs, and recorded that of its own"
+        }
         Waiting::Full => "nobody leads; this process leads as many roles as --max-roles allows",
         Waiting::Led => return None,
         Waiting::NoGuard => "nobody leads; no guard lives here, so this candidate claims nothing until one does",

@@ -16,9 +16,9 @@ pub(crate) const DELIVERY: Duration = Duration::from_millis(200);
 const MISSED: u32 = 3;
 
 /// The longest interval to expect between the heartbeats of a leader with this lease. Its records do not contain the interval: it is at most the
-/// longest default one, unless a longer one was `seen` in its term.
-pub(crate) fn longest_interval(lease: Duration, seen: Option<Duration>) -> Duration {
-    seen.unwrap_or_default().max(LONGEST_DEFAULT_HEARTBEAT_INTERVAL).min(longest_heartbeat_interval(lease))
+/// longest default one, unless the last two heartbeats were further apart.
+pub(crate) fn longest_interval(lease: Duration, last: Option<Duration>) -> Duration {
+    last.unwrap_or_default().max(LONGEST_DEFAULT_HEARTBEAT_INTERVAL).min(longest_heartbeat_interval(lease))
 }
 
 /// A late heartbeat.

@@ -349,7 +349,7 @@ impl ReadTopic {
         self.tries.and_then(|_| self.first_ms.get(&partition).copied())
     }
 
-    /// Whether the topic is missing from the second answer in a row.
+    /// Whether the topic is missing from two answers in a row.
     fn is_gone(&mut self, answer: Option<&LogsAnswer>) -> bool {
         let is_missing = answer.is_none();
         let is_gone = is_missing && self.was_missing;
