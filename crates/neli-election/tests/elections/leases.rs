@@ -13,6 +13,12 @@ use crate::limit::soon;
 /// A lease that does not end on a busy machine, which stalls for more than half a second.
 const LEASE: Duration = Duration::from_secs(2);
 
+/// Blocks the thread for this time, since nothing is sent.
+fn block(time: Duration) {
+    let (_sender, blocked) = mpsc::channel::<()>();
+    let _ = blocked.recv_timeout(time);
+}
+
 /// A lead lasts longer than a lease, and the next candidate leads when it ends.
 #[tokio::test(flavor = "current_thread")]
 async fn a_lead_is_kept_by_heartbeats() {
@@ -104,15 +110,13 @@ async fn what_a_task_has_sent_that_blocks_when_it_is_dropped_has_the_margin_to_a
     let (lease, (begun, is_begun)) = (lead.lease(), oneshot::channel());
     let task = tokio::spawn(async move {
         let (ended, has_ended) = oneshot::channel();
-        let block = async |lease: Lease| {
+        let task = async |lease: Lease| {
             begun.send(()).unwrap();
-            // It blocks the thread for that time, since nothing is sent.
-            let (_sender, blocked) = mpsc::channel::<()>();
-            let _ = blocked.recv_timeout(2 * MARGIN);
+            block(2 * MARGIN);
             ended.send((lease.is_valid(), Instant::now())).unwrap();
             std::future::pending::<()>().await;
         };
-        assert!(lease.run(block).await.is_err());
+        assert!(lease.run(task).await.is_err());
         has_ended.await.unwrap()
     });
     is_begun.await.unwrap();
@@ -133,9 +137,7 @@ async fn what_a_callback_has_sent_that_blocks_beyond_its_limit_has_the_margin_to
     let first = builder().before_release(Duration::from_millis(50), move |lease, _| {
         let ended = ended.clone();
         async move {
-            // It blocks the thread for that time, since nothing is sent.
-            let (_sender, blocked) = mpsc::channel::<()>();
-            let _ = blocked.recv_timeout(2 * MARGIN);
+            block(2 * MARGIN);
             ended.send((lease.is_valid(), Instant::now())).unwrap();
         }
     });
@@ -202,12 +204,12 @@ fn a_lease_that_is_over_is_not_taken_up_again() {
             let builder = builder.heartbeat_interval(LEASE / 40).stop_timeout(Duration::ZERO);
             let election = builder.join().await.unwrap();
             let mut lead = election.lead().await.unwrap();
-            let block = async |lease: Lease| {
+            let task = async |lease: Lease| {
                 say.send((lease, election.clone())).unwrap();
                 let _ = receiver.recv();
                 std::future::pending::<()>().await;
             };
-            let _ = lead.run(block).await;
+            let _ = lead.run(task).await;
         });
     });
     let (lease, election) = said.recv_timeout(Duration::from_secs(60)).unwrap();
@@ -246,14 +248,12 @@ async fn a_resignation_waits_for_the_end_of_every_task() {
     let (begun, is_begun) = oneshot::channel();
     let ended = Arc::clone(&has_ended);
     let task = tokio::spawn(async move {
-        let block = async |_| {
+        let task = async |_| {
             begun.send(()).unwrap();
-            // It blocks the thread for that time, since nothing is sent.
-            let (_sender, blocked) = mpsc::channel::<()>();
-            let _ = blocked.recv_timeout(LEASE / 4);
+            block(LEASE / 4);
             ended.store(true, Ordering::Relaxed);
         };
-        lease.run(block).await
+        lease.run(task).await
     });
     is_begun.await.unwrap();
     lead.resign().await;

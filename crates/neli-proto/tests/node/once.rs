@@ -118,11 +118,17 @@ pub(crate) fn running(retries: u32, facts_of_key: Facts) -> (Host, Fact) {
     begun(leading(retries), facts_of_key)
 }
 
-fn begun((mut host, id): (Host, u32), facts_of_key: Facts) -> (Host, Fact) {
+/// A host whose run is ordered, and the recorded fact.
+fn ordered((mut host, id): (Host, u32), facts_of_key: Facts) -> (Host, Fact) {
     read(&mut host, id, facts_of_key);
     let (id, fact) = asked(&mut host).appended.unwrap();
     facts(&mut host, FactsEvent::Appended { id, offset: 0 });
     assert!(asked(&mut host).spawns);
+    (host, fact)
+}
+
+fn begun(leading: (Host, u32), facts_of_key: Facts) -> (Host, Fact) {
+    let (mut host, fact) = ordered(leading, facts_of_key);
     host.started();
     host.actions();
     (host, fact)
@@ -389,10 +395,7 @@ pub(crate) fn can_not_start(host: &mut Host) -> Asked {
 /// COMMAND was executed, and may have done something before it was killed.
 #[test]
 fn a_run_that_was_killed_because_nothing_could_watch_it_has_failed() {
-    let (mut host, id) = leading(0);
-    read(&mut host, id, Facts::default());
-    let (id, _) = asked(&mut host).appended.unwrap();
-    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
+    let (mut host, _) = ordered(leading(0), Facts::default());
     host.answers(Answer::StartedUnseen { pid: 7 });
     host.ends(JobStatus::Signaled(9));
     let (_, fact) = asked(&mut host).appended.unwrap();
@@ -434,11 +437,7 @@ fn a_run_that_could_not_be_started_is_none() {
 /// What the candidate wants of the job does not change any more, so the node would not end the term.
 #[test]
 fn a_run_that_could_not_be_started_after_a_stop_ends_the_term() {
-    let (mut host, id) = leading(1);
-    read(&mut host, id, Facts::default());
-    let (id, _) = asked(&mut host).appended.unwrap();
-    facts(&mut host, FactsEvent::Appended { id, offset: 0 });
-    assert!(asked(&mut host).spawns);
+    let (mut host, _) = ordered(leading(1), Facts::default());
     host.happens(Event::Signal { signal: TERM, by_terminal: false });
     let ended = can_not_start(&mut host);
     assert!(ended.appended.is_none(), "no outcome: {ended:?}");
