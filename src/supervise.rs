@@ -383,7 +383,7 @@ impl Lateness {
     fn begin(&mut self, now: Time, due: Option<Time>) {
         self.awaited = due;
         self.is_reported &= self.late(now).is_some();
-        self.awaited = due.filter(|_| !self.is_reported);
+        self.awaited.take_if(|_| self.is_reported);
     }
 
     /// The delay of this turn, if it is to be reported.
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_late_for_each_of_many_roles_is_reported_of_once() {
+    fn a_machine_that_is_late_for_each_of_many_roles_is_reported_once() {
         let now = clock::now();
         let mut lateness = Lateness { stall: Duration::from_secs(1), awaited: None, is_reported: false };
         let mut reported = Vec::new();
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_stopped_after_it_has_begun_is_reported_of_once() {
+    fn a_turn_that_is_stopped_after_it_has_begun_is_reported_once() {
         let now = clock::now();
         let mut lateness = Lateness { stall: Duration::from_secs(1), awaited: None, is_reported: false };
         lateness.begin(now, Some(now + Duration::from_secs(1)));

@@ -65,7 +65,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     let recorded = if let [only] = found.elections.as_slice() { Some(only.clone()) } else { None };
     let reading_runs = recorded.as_ref().map(|election| last_run(&look.access, election));
     let mut observation = Observation::of_leaders(look, found).await?;
-    // No heartbeat is read while the rest is, and a leader would seem silent.
+    // The end of the reading: no heartbeat is read while the claim and the last run are, so by the present time a leader would seem silent.
     let mut at = read_at();
     observation.learn_claim().await;
     let mut run = match (reading_runs, observation.first()) {
@@ -112,7 +112,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             let judged = observation.next(Some(until)).await?.and_then(|(_, judged)| judged);
             has_changed |= judged.is_some_and(|(_, (_, changes))| !changes.is_empty());
         }
-        // After a change of the term or its job there may be another fact, also if it is again as it was.
+        // After a change of the term or its job there may be another fact, even if the state is the same again.
         if let Some(election) = recorded.as_ref().filter(|_| has_changed) {
             run = last_run(&look.access, election).await.unwrap_or(run);
         }

@@ -64,7 +64,7 @@ impl MainLoop {
 
 /// The longest time of a stop. It includes: with `--overlap`, a lease in which another candidate may claim; the barrier, or the wait for a
 /// claim in flight; a lease for processes that SIGKILL does not end at once; a lease for the release's delivery; the time limit of a hook (the
-/// exit waits for each but that of the lead); and the time for leaving the group and writing the last line of the log.
+/// exit waits for all but `--on-lead`); and the time for leaving the group and writing the last line of the log.
 fn longest_stop(config: &Config) -> Duration {
     let has_hook = config.hooks.keys().any(|hook| *hook != Hook::Lead);
     let hook = if has_hook { hooks::LIMIT } else { Duration::ZERO };

@@ -349,7 +349,8 @@ fn partitions_without_a_role_are_reported() {
     }
 }
 
-/// On such a topic the timestamps are the candidates' own. A leader is seen even if its lease is over before no timestamp of the broker is found.
+/// On such a topic the timestamps are the candidates' own. A leader is seen even if its
+/// lease is shorter than the wait for a timestamp of the broker.
 #[test]
 fn a_topic_whose_candidates_give_the_timestamps_does_not_show_the_brokers_clock() {
     let election = election(Elector::Log);

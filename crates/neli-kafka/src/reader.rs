@@ -189,8 +189,8 @@ impl Asker {
         admit(&mut self.servers, &source.access, consumer.consumer().client(), asked)
     }
 
-    /// Whether the cluster that has answered is refused, which is reported.
-    fn is_refused(&mut self, asked: Time) -> bool {
+    /// Refuses the cluster that has answered, and reports that, if it is another one. Returns whether it has.
+    fn refuses(&mut self, asked: Time) -> bool {
         self.admit(asked).map_err(|refusal| self.reading.refuse(refusal)).is_err()
     }
 
@@ -242,7 +242,7 @@ impl Asker {
     /// Handles the bounds of a partition's log. `next` was the next offset to be read when the question was asked.
     fn answered(&mut self, partition: i32, next: Option<i64>, asked: Time, log: Range<i64>) -> Duration {
         let Range { start, end } = log;
-        if self.is_refused(asked) {
+        if self.refuses(asked) {
             return ASK_INTERVAL;
         }
         self.reading.up();
@@ -274,7 +274,7 @@ impl Asker {
                 return self.answered(0, None, asked, 0..0);
             }
             // Another cluster, which this reader has reached since, may not have the topic.
-            ErrorClass::UnknownTopic if self.found && self.is_refused(asked) => return ASK_INTERVAL,
+            ErrorClass::UnknownTopic if self.found && self.refuses(asked) => return ASK_INTERVAL,
             ErrorClass::UnknownTopic if self.found => {
                 for partition in partitions {
                     let event = Event::TopicIdentified { asked, identity: TopicIdentity::Missing };

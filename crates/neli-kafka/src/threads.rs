@@ -41,14 +41,14 @@ pub(crate) fn check_room_for(count: usize) -> io::Result<()> {
     // None of them ends before all have been started.
     let all_started = Arc::new(Mutex::new(()));
     let not_yet = locked(&all_started);
-    let mut started = Vec::new();
+    let (mut started, stack) = (Vec::new(), stack_of_others());
     let result = (0..count).try_for_each(|_| {
         let all_started = Arc::clone(&all_started);
         let wait = move || {
             drop(locked(&all_started));
             gettid()
         };
-        started.push(Builder::new().stack_size(stack_of_others()).spawn(wait)?);
+        started.push(Builder::new().stack_size(stack).spawn(wait)?);
         Ok(())
     });
     drop(not_yet);

@@ -190,7 +190,7 @@ async fn broker_clock(
             Some(clock::wall_ms().cast_signed().saturating_sub(written_ms.cast_signed()))
         });
         let is_over = ahead_ms.is_some() || events.is_empty();
-        // A leader would seem silent.
+        // Without these heartbeats a leader would seem silent.
         following.handle_all(topics, events)?;
         if is_over {
             return Ok(ahead_ms);

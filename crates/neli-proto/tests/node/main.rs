@@ -302,7 +302,8 @@ fn a_refused_candidate_awaits_its_claim_for_a_lease_and_releases_it() {
     assert_eq!(exits(&other.actions()), [Ending::Refused], "Kafka does not answer any more");
 }
 
-/// A program with the library that leaves all roles drops the handle of each, which is a second, lesser reason.
+/// A program with the library that leaves all roles drops the handle of each, which is another reason, `left`
+/// after `departed`; it may be stopped besides.
 #[test]
 fn a_claim_in_flight_is_released_with_the_first_reason_for_leaving() {
     let mut host = Host::listening(&[]);

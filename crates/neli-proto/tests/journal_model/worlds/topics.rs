@@ -37,7 +37,7 @@ pub(crate) fn a_topic_that_is_remade() -> Setup {
     }
 }
 
-/// R5: a former leader whose lease ended meanwhile begins again at R1, in a topic whose terms are below its own.
+/// R5: a former leader whose lease ended meanwhile begins again at R1, in a topic whose offsets are below the term that it held.
 pub(crate) fn a_topic_that_is_remade_after_a_fence() -> Setup {
     Setup {
         others: 9,
