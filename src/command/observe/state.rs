@@ -24,12 +24,21 @@ pub struct State {
     /// `--group`.
     pub(super) group: Option<String>,
     notes: BTreeMap<(Box<str>, Place), Notes>,
-    /// The last recorded run of each election, by the journal's topic and the key of its records, with the offset of the last record.
-    runs: BTreeMap<(Box<str>, Box<str>), (Offset, LastRun)>,
+    /// By the journal's topic and the key of its records.
+    runs: BTreeMap<(Box<str>, Box<str>), RecordedRun>,
     /// When time without a leader was counted last; `None` while Kafka does not answer.
     counted: Option<ReadAt>,
     /// When the first event came, in milliseconds since 1970.
     began_ms: Option<u64>,
+}
+
+/// The last recorded run of an election.
+struct RecordedRun {
+    last: LastRun,
+    /// The offset of the last record.
+    offset: Offset,
+    /// The number of the reading of the topic of facts.
+    reading: u32,
 }
 
 /// What was noted of an election since this process began.
@@ -85,12 +94,18 @@ impl State {
             let fact = record.value.as_deref().and_then(Fact::parse);
             if let (Some(election), Some(fact)) = (record.key.as_deref().and_then(election_of), fact) {
                 let place = (journal.into(), election.into());
-                // The day before is read after the present, of which it tells nothing.
-                if is_past && self.runs.get(&place).is_some_and(|(known, _)| *known >= record.offset) {
-                    return;
-                }
-                let last = LastRun::after(self.runs.remove(&place).map(|(_, run)| run), fact);
-                self.runs.insert(place, (record.offset, last));
+                let reading = self.topics.topic(topic).map(ReadTopic::reading).unwrap_or_default();
+                // What was read of a topic that is gone counts for nothing.
+                let known = self.runs.remove(&place).filter(|known| known.reading == reading);
+                let run = match known {
+                    // The day before is read after the present, of which it tells nothing.
+                    Some(later) if is_past && later.offset >= record.offset => later,
+                    _ => {
+                        let last = LastRun::after(known.map(|known| known.last), fact);
+                        RecordedRun { last, offset: record.offset, reading }
+                    }
+                };
+                self.runs.insert(place, run);
             }
             return;
         }
@@ -149,7 +164,10 @@ impl State {
             read.topic().election(place).is_some() || read.known_since_ms(place.partition).is_some()
         };
         self.notes.retain(|(topic, place), _| topics.topic(topic).is_some_and(|read| is_known(read, place)));
-        self.runs.retain(|(journal, _), _| topics.topic(journal).is_some());
+        self.runs.retain(|(journal, _), run| {
+            let facts = topics.topic(&format!("{journal}{TOPIC_SUFFIX}"));
+            topics.topic(journal).is_some() && facts.is_some_and(|read| read.reading() == run.reading)
+        });
     }
 
     /// Learns what no fact says: from the releases how runs have ended, and from the hellos the schedule.
@@ -160,9 +178,9 @@ impl State {
         for (topic, read) in self.topics.topics() {
             for found in read.topic().elections() {
                 let Place { group, role, .. } = found.place();
-                if let Some((_, run)) = self.runs.get_mut(&(topic.into(), format!("{group}/{role}").into())) {
-                    run.learn_release(found);
-                    run.learn_schedule(found.observer(), at);
+                if let Some(run) = self.runs.get_mut(&(topic.into(), format!("{group}/{role}").into())) {
+                    run.last.learn_release(found);
+                    run.last.learn_schedule(found.observer(), at);
                 }
             }
         }
@@ -180,7 +198,7 @@ impl State {
 
     fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: &'a Election) -> Shown<'a> {
         let Place { group, role, .. } = found.place();
-        let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into())).map(|(_, run)| run);
+        let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into())).map(|run| &run.last);
         let notes = self.notes.get(&(topic.into(), found.place().clone()));
         Shown { listed: Listed::of(at, &self.topics, (topic, read), found), read, notes, run }
     }

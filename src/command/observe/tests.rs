@@ -370,6 +370,29 @@ fn the_objects_are_as_documented() {
     assert_eq!(world.object(2)["elections"][0]["last_run"]["outcome"], "done");
 }
 
+/// A topic without records may be the one of before, whose old facts the brokers have deleted: each candidate has warned of that.
+#[test]
+fn the_runs_of_a_topic_of_facts_that_is_gone_or_was_made_anew_are_forgotten() {
+    let made_anew: &[&[(&str, Result<(), &str>)]] = &[&[("a.neli", Ok(())), ("a.neli.once", Ok(()))]];
+    let gone: &[&[(&str, Result<(), &str>)]] = &[&[("a.neli", Ok(()))], &[("a.neli", Ok(()))]];
+    for answers in [made_anew, gone] {
+        let mut world = World::new();
+        world.claim(0, "g", "db1");
+        let fact =
+            r#"{"v":1,"key":"k","outcome":"done","term":0,"name":"db1","exit":0,"attempt":1,"at_ms":1769860800000}"#;
+        world.write(1, "a.neli.once", "g/0", fact);
+        world.state.tick(at(2));
+        assert_eq!(world.object(2)["elections"][0]["last_run"]["outcome"], "done");
+        world.next.insert("a.neli.once", 0);
+        for (seconds, answer) in (3..).zip(answers.iter().chain(answers.iter())) {
+            world.answer(seconds, answer);
+        }
+        world.state.tick(at(9));
+        assert_eq!(world.object(9)["elections"][0]["last_run"], Value::Null);
+        assert!(!world.state.metrics(at(9)).contains("last_success_timestamp_seconds{"));
+    }
+}
+
 /// The facts could not be written when the run ended: its release, which is as good, says how.
 #[test]
 fn the_outcome_of_a_run_is_that_of_its_release_if_no_fact_says_it() {

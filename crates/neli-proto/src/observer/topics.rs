@@ -318,6 +318,11 @@ impl ReadTopic {
         &self.topic
     }
 
+    /// The number of its present reading: another one if it was made anew, or its history was cut.
+    pub const fn reading(&self) -> u32 {
+        self.reading
+    }
+
     /// Whether it was read up to the ends of its logs.
     pub const fn is_live(&self) -> bool {
         self.topic.is_live
