@@ -64,7 +64,8 @@ impl AnswerLimit {
 
     /// The first question has the limit `first`; each question after an answer has at least `least`.
     pub(super) const fn new(first: Duration, least: Duration) -> Self {
-        Self { first, least, longest: LONGEST, limit: None, asking_since: None }
+        let longest = if least.as_nanos() > LONGEST.as_nanos() { least } else { LONGEST };
+        Self { first, least, longest, limit: None, asking_since: None }
     }
 
     /// The same with another longest limit, for answers that are useless after that time.
@@ -421,6 +422,16 @@ mod tests {
             assert!(!answer_limit.is_first());
         }
         assert_eq!(limits, [1, 4, 16, 16]);
+    }
+
+    /// `doctor --timeout 30s`.
+    #[test]
+    fn a_least_limit_above_the_usual_longest_one_is_both() {
+        let mut answer_limit = AnswerLimit::new(Duration::from_secs(30), Duration::from_secs(30));
+        answer_limit.answered(clock::now());
+        assert_eq!(answer_limit.limit(), Duration::from_secs(30));
+        answer_limit.was_too_short();
+        assert_eq!(answer_limit.limit(), Duration::from_secs(30));
     }
 
     #[test]
