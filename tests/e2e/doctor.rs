@@ -312,6 +312,19 @@ fn beside_a_leader_nothing_fails_and_its_heartbeat_shows_the_brokers_clock() {
     election.close([leader]);
 }
 
+/// It listens for two of the leader's own heartbeats.
+#[test]
+fn a_leader_with_rare_heartbeats_shows_the_brokers_clock() {
+    let election = election(Elector::Log);
+    let mut leader = election.candidate().lease("20s").option("--heartbeat-interval", "4s").start();
+    let after_claim = i64::try_from(leader.await_lead()).expect("an offset") + 1;
+    // The first two may be closer together, because the job has started.
+    wait::until_true("three heartbeats", || journal::end(Kafka::shared(), &election.topic()) >= after_claim + 3);
+    let words = ["--group", &election.group, "--brokers", Kafka::shared().address(), "--timeout", "30s"];
+    Found::of(&words).assert_finding("clock", "ok", &["this machine's clock is"]);
+    election.close([leader]);
+}
+
 /// The hello of a candidate that was killed counts for 75 s.
 #[test]
 fn an_old_hello_that_conflicts_is_said_to_be_old() {

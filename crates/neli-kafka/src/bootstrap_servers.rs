@@ -246,7 +246,7 @@ fn refusal(
     })
 }
 
-fn address(broker: &MetadataBroker) -> String {
+pub(crate) fn address(broker: &MetadataBroker) -> String {
     let host = broker.host().to_lowercase();
     if host.contains(':') { format!("[{host}]:{}", broker.port()) } else { format!("{host}:{}", broker.port()) }
 }

@@ -11,10 +11,10 @@ use neli_proto::topic::{TopicFacts, TopicIdentity};
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::metadata::{Metadata, MetadataBroker, MetadataPartition};
+use rdkafka::metadata::{Metadata, MetadataPartition};
 
 use crate::access::Access;
-use crate::bootstrap_servers::{admit, ask_servers};
+use crate::bootstrap_servers::{address, admit, ask_servers};
 use crate::clock;
 use crate::context::{KafkaContext, explain};
 use crate::election::Elections;
@@ -259,8 +259,7 @@ fn no_broker() -> NotAnswered {
 }
 
 fn brokers(metadata: &Metadata) -> BTreeMap<i32, String> {
-    let address = |broker: &MetadataBroker| (broker.id(), format!("{}:{}", broker.host(), broker.port()));
-    metadata.brokers().iter().map(address).collect()
+    metadata.brokers().iter().map(|broker| (broker.id(), address(broker))).collect()
 }
 
 fn not_answered(error: AdminError) -> NotAnswered {

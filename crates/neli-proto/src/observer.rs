@@ -567,7 +567,7 @@ impl Silence {
 
 impl Leader {
     /// The time in which two of the leader's beats are read, if it is alive.
-    fn two_beats(&self) -> Duration {
+    pub fn two_beats(&self) -> Duration {
         longest_interval(self.lease, self.interval) * 2 + DELIVERY
     }
 }

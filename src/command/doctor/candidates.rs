@@ -21,8 +21,6 @@ use crate::text::{counted, roles_differ, span, spoken, with_options_of_once};
 
 /// So many of the last records of other topics are read, and all of the last minutes.
 const SPAN_ELSEWHERE: Offset = 1_000;
-/// A live leader sends two heartbeats within this time.
-const TWO_BEATS: Duration = Duration::from_millis(2_200);
 /// A live candidate's hello is read at most this much later than it was due.
 const HELLO_TAKES: Duration = Duration::from_secs(5);
 /// A larger difference of the clocks, in milliseconds, is reported.
@@ -42,11 +40,11 @@ pub(super) fn examine(config: &Config, access: &Access, timeout: Duration, findi
             bail!(why);
         }
         // By a clock that is ahead a leader seems silent.
-        let may_be_led = |read| of_group(name, read).iter().any(|observer| observer.leader().is_some());
-        let ahead_ms = if topics.topic(topic).is_some_and(may_be_led) {
-            broker_clock(&mut following, &mut topics, access, timeout).await?
-        } else {
-            None
+        let elections = topics.topic(topic).map(|read| of_group(name, read)).unwrap_or_default();
+        let within = elections.iter().filter_map(|observer| observer.leader()).map(Leader::two_beats).min();
+        let ahead_ms = match within {
+            Some(within) => broker_clock(&mut following, &mut topics, access, timeout.min(within)).await?,
+            None => None,
         };
         Ok((topics, ahead_ms))
     });
@@ -170,14 +168,14 @@ fn differences(config: &Config, own: &Mapping, candidate: &KnownCandidate) -> Ve
     roles.map(|text| (text, None)).into_iter().chain(same).chain(refused).collect()
 }
 
-/// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read as soon as it is written.
+/// By how many milliseconds this machine's clock is ahead of the broker's; `None` if no record is read `within` this time as soon as it is written.
 async fn broker_clock(
     following: &mut Following,
     topics: &mut Topics,
     access: &Access,
-    timeout: Duration,
+    within: Duration,
 ) -> Result<Option<i64>> {
-    let until = clock::now() + timeout.min(TWO_BEATS);
+    let until = clock::now() + within;
     // Every candidate of an embedded broker is on its machine.
     let is_one_machine = access.embedded.is_some();
     loop {
