@@ -26,7 +26,7 @@ pub struct GuardConfig {
     pub cgroup: Option<RawFd>,
     /// COMMAND and its arguments; never empty.
     pub command: Vec<OsString>,
-    /// The job's environment without the variables that differ from run to run (`variables::ALL`), which the guard
+    /// The job's environment without the variables that differ from run to run (`job_variables::OF_RUN`), which the guard
     /// adds. Those of an outer `neli-run` are not among them.
     pub environment: Vec<(OsString, OsString)>,
     /// `--health-cmd`.
