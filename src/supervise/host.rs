@@ -51,7 +51,6 @@ impl Host for MainLoop {
             Action::RenewGuard => self.renew_guard(role),
             Action::RunHook(run) => self.run_hook(role, run),
             Action::StartGuard => self.start_guard(role),
-            Action::Suspend => self.shell.suspending = true,
             // Every host does those in the same way.
             Action::Kafka(_) => {}
         }

@@ -128,19 +128,18 @@ impl MainLoop {
         // wakes the loop again.
         if self.ending.is_some()
             || self.nodes.session.is_leaving_group()
-            || !self.shell.suspending
             || !self.nodes.roles.iter().all(Role::is_suspended)
         {
             return;
         }
-        self.shell.suspending = false;
         self.logger.flush();
         // The shell may have ended meanwhile.
-        if !terminal::is_continuable() || terminal::stop_group().is_err() {
-            // It goes on as after a SIGCONT.
-            self.nodes.tell_all(&node::Event::Signal { signal: SIGCONT, by_terminal: false });
-            self.perform();
+        if terminal::is_continuable() {
+            let _ = terminal::stop_group();
         }
+        // It goes on, also if it could not be stopped. The SIGCONT itself, which is read later, changes nothing more.
+        self.nodes.tell_all(&node::Event::Signal { signal: SIGCONT, by_terminal: false });
+        self.perform();
     }
 }
 
@@ -160,8 +159,6 @@ pub(super) struct ShellState {
     pub(super) hangup: Option<Ready>,
     /// The signal of which the process must die at the end, and whether its whole group must.
     pub(super) dies_of: Option<(i32, bool)>,
-    /// Whether the process must be stopped after it has left the group.
-    pub(super) suspending: bool,
     /// The last signal that was passed on to the jobs, and when.
     pub(super) passed_on: Option<(i32, Time)>,
 }
@@ -175,7 +172,6 @@ impl ShellState {
             had_terminal: terminal::is_there(),
             hangup: if is_signaled { Ready::with(&io::stdin(), Interest::PRIORITY).ok() } else { None },
             dies_of: None,
-            suspending: false,
             passed_on: None,
         }
     }

@@ -49,9 +49,6 @@ pub enum Action {
     RunHook(HookRun),
     /// Start a new guard.
     StartGuard,
-    /// Stop the process once it has left the group: no term is held and no claim is in flight, and that stays so until SIGCONT. The node waits
-    /// until no hook runs.
-    Suspend,
 }
 
 /// One run of a hook.

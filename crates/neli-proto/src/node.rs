@@ -64,8 +64,6 @@ pub struct Node {
     guard_is_outdated: bool,
     /// The last term whose release was not confirmed. Its guard releases it if this process dies, unless another candidate claims before.
     unconfirmed: Option<Offset>,
-    /// Whether the process must be stopped as soon as no hook runs.
-    is_suspending: bool,
     /// Whether Kafka or R0 has refused this candidate for good.
     is_refused: bool,
     /// Whether the exit status was returned.
@@ -90,7 +88,6 @@ impl Node {
             accepts_remade_topic,
             guard_is_outdated: false,
             unconfirmed: None,
-            is_suspending: false,
             is_refused: false,
             has_ended: false,
             is_exiting: false,
@@ -214,7 +211,8 @@ impl Node {
         self.candidate.is_alone(now) || self.once.as_ref().is_some_and(Once::is_settled)
     }
 
-    /// Whether nothing is held, no hook runs, and the process must be suspended until SIGCONT.
+    /// Whether the process must be suspended once it has left the group: no term is held, no claim is in flight and no hook runs (a process that
+    /// is stopped could not end one in time), and that stays so until SIGCONT.
     pub fn is_suspended(&self) -> bool {
         self.candidate.is_suspended() && self.hooks.is_idle()
     }

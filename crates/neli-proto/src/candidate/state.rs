@@ -105,7 +105,6 @@ impl Candidate {
 
     /// The process is suspended.
     pub(super) fn become_suspended(&mut self) {
-        self.election.actions.push_back(Action::Suspend);
         self.state = State::Suspended;
     }
 

@@ -65,12 +65,6 @@ impl Node {
             self.hooks.nothing_is_left(now);
         }
         self.take_from_hooks();
-        if self.is_suspending && self.hooks.is_idle() {
-            self.is_suspending = false;
-            if self.candidate.is_suspended() {
-                self.actions.push_back(Action::Suspend);
-            }
-        }
     }
 
     /// A process with many roles reads on where it hears hellos. Nothing else that the candidate of an exiting node wants is done.
@@ -145,9 +139,6 @@ impl Node {
             self.take_note(now, note);
         } else if action == Action::RenewGuard {
             self.guard_is_outdated = true;
-        } else if action == Action::Suspend {
-            // A process that is stopped could not end a hook in time.
-            self.is_suspending = true;
         } else {
             self.actions.push_back(action);
         }

@@ -339,8 +339,7 @@ impl Fixture {
             | Action::LookAtForeground
             | Action::Note(_)
             | Action::ReadFacts { .. }
-            | Action::RunHook(_)
-            | Action::Suspend => {}
+            | Action::RunHook(_) => {}
         }
     }
 }

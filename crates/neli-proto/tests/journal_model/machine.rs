@@ -302,6 +302,12 @@ impl Machine {
         if !self.is_judged && self.node.leads().is_some() {
             actions.breach = Some(Breach::Unjudged);
         }
+        if self.life == Life::Awake && self.node.is_suspended() {
+            if self.job_is_alive() || self.node.leads().is_some() {
+                actions.breach = Some(Breach::SuspendedLeader);
+            }
+            self.life = Life::Asleep;
+        }
     }
 
     fn perform_one(&mut self, now: Time, action: Action, setup: &Setup, actions: &mut Actions) {
@@ -372,12 +378,6 @@ impl Machine {
                     self.guard = self.guard.anew();
                     self.answers.put(Answer::Ready, None);
                 }
-            }
-            Action::Suspend => {
-                if self.job_is_alive() || self.node.leads().is_some() {
-                    actions.breach = Some(Breach::SuspendedLeader);
-                }
-                self.life = Life::Asleep;
             }
         }
     }

@@ -434,9 +434,8 @@ fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
     host.reads_what_it_sent();
     let actions = host.actions();
     let [HookRun { id, .. }] = hooks_in(&actions)[..] else { panic!("{actions:?}") };
-    assert!(!actions.contains(&Action::Suspend) && !host.node.is_suspended(), "the hook is not stopped amid its work");
+    assert!(!host.node.is_suspended(), "the hook is not stopped amid its work");
     host.happens(Event::HookEnded { id, end: CommandEnd::Exited(0) });
-    assert_eq!(host.actions(), [Action::Suspend]);
     assert!(host.node.is_suspended());
     host.happens(Event::Signal { signal: TSTP_ENDS, by_terminal: false });
     assert!(!host.node.is_suspended() && host.actions().contains(&Action::Kafka(kafka::Request::ReadAnew)));

@@ -5,7 +5,9 @@ mod outcome;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use neli_proto::candidate::{Action, Candidate, Durations, Elector, Event, JobEnd, JobReport, Setup, Timings};
+use neli_proto::candidate::{
+    Action, Candidate, Durations, Elector, Event, JobEnd, JobReport, Position, Setup, Timings,
+};
 use neli_proto::guard::Grant;
 use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
@@ -39,7 +41,10 @@ pub(crate) struct Scenario {
     /// The job's state.
     report: JobReport,
     lacks_guard: bool,
+    /// Whether it was told to be suspended.
     is_suspended: bool,
+    /// Whether it waits for that alone.
+    has_suspended: bool,
 }
 
 impl Scenario {
@@ -93,6 +98,7 @@ impl Scenario {
             report,
             lacks_guard: false,
             is_suspended: false,
+            has_suspended: false,
         };
         let mut actions = actions_of(&mut scenario);
         actions.retain(|action| words.says("ids") || action != NO_IDS);
@@ -315,6 +321,11 @@ impl Subject for Scenario {
                 if alone { ", in which nobody else is known" } else { "" }
             ));
         }
+        let has_suspended = self.candidate.position() == Position::Suspended;
+        if has_suspended && !self.has_suspended {
+            actions.push("has the process suspended".to_owned());
+        }
+        self.has_suspended = has_suspended;
         let departed = self.candidate.departed().filter(|_| self.departed.is_none());
         actions.extend(departed.map(|departure| format!("departs: {departure:?}")));
         self.departed = self.candidate.departed();

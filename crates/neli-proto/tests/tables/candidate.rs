@@ -358,7 +358,6 @@ impl Fixture {
                     Body::Request { .. } => "`request`",
                 }
             }
-            Action::Suspend => "suspend",
             action => panic!("not a candidate's: {action:?}"),
         };
         Some(shown.to_owned())

@@ -47,7 +47,6 @@ pub(super) fn shown_action(action: Action) -> String {
         Action::Kafka(Request::Send { record }) => {
             format!("sends {}: {}", record.seq.unwrap_or_default(), shown_body(&record.body))
         }
-        Action::Suspend => "has the process suspended".to_owned(),
         action => panic!("not a candidate's: {action:?}"),
     }
 }
