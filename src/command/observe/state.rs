@@ -94,8 +94,9 @@ impl State {
             let fact = record.value.as_deref().and_then(Fact::parse);
             if let (Some(election), Some(fact)) = (record.key.as_deref().and_then(election_of), fact) {
                 let place = (journal.into(), election.into());
-                let reading = self.topics.topic(topic).map(ReadTopic::reading).unwrap_or_default();
                 // What was read of a topic that is gone counts for nothing.
+                let current = self.topics.topic(topic).map(ReadTopic::reading);
+                let Some(reading) = current.filter(|current| is_past || *current == reading) else { return };
                 let known = self.runs.remove(&place).filter(|known| known.reading == reading);
                 let run = match known {
                     // The day before is read after the present, of which it tells nothing.
