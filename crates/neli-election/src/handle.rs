@@ -122,8 +122,9 @@ impl Election {
     /// lease is over, the task is dropped. All of this runs within the caller's own task.
     ///
     /// As with [`Lead::run`], the future must be polled until it ends, or dropped. So to leave in order at a signal, call
-    /// [`leave`](Self::leave) in another task, as below, and not in a branch of a `select!` beside this future: there the task could not end,
-    /// and the candidate would end with [`Error::Blocked`], without a release.
+    /// [`leave`](Self::leave) in another task, as below, and not in a branch of a `select!` beside this future: that drops the future, and with
+    /// it the task, in the middle of its work; and where the future is pinned outside, the task could not end, and the candidate would end
+    /// with [`Error::Blocked`], without a release.
     ///
     /// A task that returns by itself, after an error for example, gives up the lead, so that another machine has its turn. If there is no
     /// other candidate, this one leads again after two leases. Work that should continue must not return. Work that fails should wait for a
@@ -136,8 +137,8 @@ impl Election {
     ///
     /// # Cancel safety
     ///
-    /// If the future is dropped, the task is dropped at the await where it is, and the lead is given up. The candidate still stands for
-    /// election: call `serve` again, or [`leave`](Self::leave).
+    /// If the future is dropped, the task is dropped at the await where it is, and the lead is given up at once: what the task has sent may
+    /// arrive after another candidate leads. The candidate still stands for election: call `serve` again, or [`leave`](Self::leave).
     ///
     /// # Examples
     ///
