@@ -69,7 +69,7 @@ const OF_ROLES: [Metric<OfRole>; 18] = [
     ),
     counter(
         "neli_fences_total",
-        "Leads of this process that ended with a fence: the right to run was over, and the job was killed for it.",
+        "Leads of this process that ended because the right to run was over: the job, if one ran, was stopped or killed for it.",
         |role, _, _| Some(number(role.tally.fences)),
     ),
     counter(
@@ -142,7 +142,7 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
         }
     }
     let name = "neli_job_exits_total";
-    page.head(name, "counter", "Runs of the job that have ended: with status 0, with another, or by a signal.");
+    page.head(name, "counter", "Runs of the job that have ended: with status 0; by themselves with another, or by a signal; or because they were told to.");
     for (labels, role) in &roles {
         for (result, count) in RESULTS.iter().zip(role.tally.exits) {
             page.line(name, format_args!("{labels},result=\"{result}\""), count);

@@ -10,7 +10,7 @@ use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::node::{OtherCandidate, Status};
 use neli_proto::note::Note;
 use neli_proto::precedence::HELLO_HOLDS;
-use neli_proto::record::{JobState, MemberId};
+use neli_proto::record::{JobState, MemberId, Offset, Why};
 use neli_proto::reminder::Troubles;
 use neli_proto::supervisor::JobStatus;
 use neli_proto::time::Time;
@@ -139,27 +139,34 @@ pub(crate) fn publish(board: &Board, snapshot: Snapshot) -> bool {
 /// The counters of one election since this process started.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Tally {
-    /// Losses of the lease or the grant after which the job was killed.
+    /// Leads that ended because the right to run was over.
     pub(super) fences: u64,
+    /// The term of the last one, of which several notes tell.
+    fenced: Option<Offset>,
     /// Repeated runs of the job.
     pub(super) restarts: u64,
-    /// Runs that ended with status 0, with another status, and by a signal.
-    pub(super) exits: [u64; 3],
+    /// Runs that ended with status 0; by themselves with another status, and by a signal; and those that were told to stop.
+    pub(super) exits: [u64; 4],
 }
 
 /// The labels of the runs in [`Tally::exits`].
-pub(super) const RESULTS: [&str; 3] = ["success", "failure", "signal"];
+pub(super) const RESULTS: [&str; 4] = ["success", "failure", "signal", "stopped"];
 
 impl Tally {
     /// Counts a note.
-    pub(crate) const fn note(&mut self, note: &Note) {
-        if let Note::Fenced { .. } | Note::Superseded { .. } = note {
-            self.fences += 1;
+    pub(crate) fn note(&mut self, note: &Note) {
+        // A job that obeyed the stop signal before its guard had to kill it was not fenced, and its release alone tells of the end.
+        if let Note::Fenced { term, .. }
+        | Note::Superseded { term, .. }
+        | Note::Released { term, why: Why::Fenced, .. } = note
+        {
+            self.fences += u64::from(self.fenced.replace(*term) != Some(*term));
         } else if let Note::Restarting { .. } = note {
             self.restarts += 1;
-        } else if let Note::JobExited { status, .. } = note {
+        } else if let Note::JobExited { status, by_itself, .. } = note {
             let result = match status {
                 JobStatus::Exited(0) => 0,
+                JobStatus::Exited(_) | JobStatus::Signaled(_) if !*by_itself => 3,
                 JobStatus::Exited(_) => 1,
                 JobStatus::Signaled(_) => 2,
             };

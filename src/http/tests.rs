@@ -15,6 +15,7 @@ use neli_proto::node::{Counts, OtherCandidate, Status};
 use neli_proto::note::{Loss, Note};
 use neli_proto::record::{JobState, Why};
 use neli_proto::reminder::Troubles;
+use neli_proto::supervisor::JobStatus::{Exited, Signaled};
 use neli_proto::time::{Span, Time};
 use serde_json::Value;
 
@@ -173,8 +174,31 @@ fn json_of(snapshot: &Snapshot) -> Value {
 fn each_lead_that_is_fenced_counts() {
     let mut tally = Tally::default();
     tally.note(&Note::Fenced { term: 1, why: Why::Fenced, loss: Loss::LeaseOver, left: Duration::ZERO, late: None });
+    tally.note(&Note::Released { term: 1, why: Why::Fenced, delivered: true });
     tally.note(&Note::Superseded { term: 2, by_term: Some(3), by: None });
     assert_eq!(tally.fences, 2);
+    // The job obeyed the stop signal in time, or none ran.
+    tally.note(&Note::Released { term: 4, why: Why::Fenced, delivered: true });
+    tally.note(&Note::Released { term: 5, why: Why::Resigned, delivered: true });
+    assert_eq!(tally.fences, 3);
+}
+
+/// A run that was told to stop has not failed.
+#[test]
+fn each_run_counts_by_how_it_ended() {
+    let mut tally = Tally::default();
+    let runs = [
+        (Exited(0), true),
+        (Exited(0), false),
+        (Exited(3), true),
+        (Signaled(9), true),
+        (Exited(3), false),
+        (Signaled(15), false),
+    ];
+    for (status, by_itself) in runs {
+        tally.note(&Note::JobExited { term: 1, status, ran: Duration::ZERO, by_itself });
+    }
+    assert_eq!(tally.exits, [2, 1, 1, 2]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use neli_kafka::{ElectionId, FactsTopic, Session, clock};
-use neli_proto::fact::{Account, Fact, Runs};
+use neli_proto::fact::{Account, Fact, Facts, Runs};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::{Span, Time, Window};
 
@@ -54,7 +54,7 @@ impl MainLoop {
             return;
         }
         if let FactsEvent::Read { facts, .. } = &event {
-            self.nodes.roles[role].facts.iter_mut().for_each(|known| known.runs.read(facts));
+            self.nodes.roles[role].facts.iter_mut().for_each(|known| known.read(facts));
             self.tell_window(role, now, true);
         } else if let FactsEvent::Appended { .. } = event {
             // If the outcome of a run is recorded, the next window is that of the clock at this moment.
@@ -71,7 +71,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct KeyFacts {
     topic: FactsTopic,
     /// The runs that were read or recorded here.
-    pub(super) runs: Runs,
+    runs: Runs,
+    /// Whether the runs of before were read.
+    was_read: bool,
     /// `--window` and `--schedule`.
     calendar: Option<Calendar>,
     /// The window that was last passed to the node.
@@ -98,12 +100,23 @@ impl KeyFacts {
             reader: Some(session.facts_reader(topic.clone(), once.topic_settings(), once.schedule.is_some())?),
             topic,
             runs: Runs { account: Account { schedule, timezone, ..Account::default() }, last: None },
+            was_read: false,
             calendar: once.calendar.clone(),
             window_shown: None,
             look_at: once.schedule.as_ref().map(|_| Time::ZERO),
             first_shown: None,
             reading: 0,
         })
+    }
+
+    fn read(&mut self, facts: &Facts) {
+        self.runs.read(facts);
+        self.was_read = true;
+    }
+
+    /// The recorded runs; `None` until those of before were read.
+    pub(super) fn known_runs(&self) -> Option<&Runs> {
+        self.was_read.then_some(&self.runs)
     }
 
     /// When the next window begins: by the node, or else by the wall clock.
@@ -114,7 +127,7 @@ impl KeyFacts {
 
     /// When the second window without a success is over, after the one that has succeeded last, or else after the first one that was shown.
     pub(super) fn success_due_ms(&self) -> Option<u64> {
-        let success = self.runs.account.success.as_ref().and_then(|success| success.window);
+        let success = self.known_runs()?.account.success.as_ref().and_then(|success| success.window);
         self.calendar.as_ref()?.next_starts(success.or(self.first_shown)?.until_ms).nth(1)
     }
 

@@ -176,7 +176,8 @@ fn snapshot(role: &Role, now: Time) -> Arc<RoleSnapshot> {
     let (label, partition) = (role.election.label(), role.election.partition);
     let facts = role.facts.as_ref();
     let next_window_ms = facts.and_then(|facts| facts.next_window_ms(status.next_window_ms));
-    let (runs, success_due_ms) = (facts.map(|facts| facts.runs.clone()), facts.and_then(KeyFacts::success_due_ms));
+    let (runs, success_due_ms) =
+        (facts.and_then(KeyFacts::known_runs).cloned(), facts.and_then(KeyFacts::success_due_ms));
     Arc::new(RoleSnapshot {
         label,
         partition,
