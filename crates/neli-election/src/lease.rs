@@ -79,7 +79,7 @@ impl Lease {
         self.tenure.role.as_deref()
     }
 
-    /// When the lease ends if no heartbeat extends it; `None` once it is over.
+    /// When the lease ends if no heartbeat extends it, and the lead is not given up before; `None` once it is over.
     ///
     /// While the machine sleeps, [`Instant`] stands still and the lease does not; only [`is_valid`](Self::is_valid) is right then.
     ///

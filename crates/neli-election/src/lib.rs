@@ -119,7 +119,8 @@
 //! leases are counted on `CLOCK_BOOTTIME`.
 //!
 //! A child of the program that was forked without an `exec` must not act under a [`Lease`]: nothing ends or extends it there, so it may still
-//! be valid in the child when the lead was released.
+//! be valid in the child when the lead was released. A program that it executes inherits some pipes of librdkafka, which are no descriptors
+//! that close on `exec`, and has no use for them.
 //!
 //! # Features of the crate
 //!
