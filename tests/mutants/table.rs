@@ -77,7 +77,7 @@ const MUTANTS: &[Mutant] = &[
                 "self.in_flight.len().checked_sub(1)",
             ),
         ],
-        noticed_by: &[Model("a_beat_that_is_lost")],
+        noticed_by: &[Model("a_beat_that_is_lost"), Chaos(&["fade", "resign"])],
     },
     Mutant {
         name: "EmptinessUnderSizeRetention",
