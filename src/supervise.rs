@@ -177,9 +177,10 @@ impl MainLoop {
             self.start_next_guard();
             self.report();
             self.publish();
-            // The user suspends it (Ctrl-Z), which is not reported.
             let is_suspended = self.nodes.roles.iter().all(Role::is_suspended);
-            self.suspend_if_due();
+            if is_suspended {
+                self.suspend_if_possible();
+            }
             if let Some(status) = self.ending {
                 self.leave().await;
                 return status;
@@ -189,6 +190,7 @@ impl MainLoop {
             let _ = self.alarm.set(due);
             let roles = &self.nodes.roles;
             lateness.begin(clock::now(), due);
+            // The user has suspended it (Ctrl-Z), which is not reported.
             lateness.awaited.take_if(|_| is_suspended);
             // What comes without end may not keep the rest waiting, so the rest of it comes last.
             tokio::select! {

@@ -142,7 +142,8 @@ pub(super) fn render(snapshot: &Snapshot, now: Time) -> String {
         }
     }
     let name = "neli_job_exits_total";
-    page.head(name, "counter", "Runs of the job that have ended: with status 0; by themselves with another, or by a signal; or because they were told to.");
+    let help = "Runs of the job that have ended: with status 0; by themselves with another, or by a signal; or because they were told to.";
+    page.head(name, "counter", help);
     for (labels, role) in &roles {
         for (result, count) in RESULTS.iter().zip(role.tally.exits) {
             page.line(name, format_args!("{labels},result=\"{result}\""), count);

@@ -122,14 +122,11 @@ impl MainLoop {
         }
     }
 
-    /// Stops the process and its whole group until SIGCONT.
-    pub(super) fn suspend_if_due(&mut self) {
+    /// Stops the process, whose roles are all suspended, and its whole group until SIGCONT; unless it exits, or is still leaving the group.
+    pub(super) fn suspend_if_possible(&mut self) {
         // It leaves the group first, because the group would wait for a whole session for a member that only stops. The end of leaving
         // wakes the loop again.
-        if self.ending.is_some()
-            || self.nodes.session.is_leaving_group()
-            || !self.nodes.roles.iter().all(Role::is_suspended)
-        {
+        if self.ending.is_some() || self.nodes.session.is_leaving_group() {
             return;
         }
         self.logger.flush();

@@ -17,8 +17,8 @@ use thiserror::Error;
 #[derive(Clone, Debug, Eq, Error, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A task, or the callback of `before_release`, did not reach an await for a whole lease after it should have been dropped. It may still run, so nothing is released, and
-    /// this candidate no longer stands for election. Other candidates lead when the lease has run out.
+    /// A task, or the callback of `before_release`, did not reach an await for a whole lease after it should have been dropped. It may
+    /// still run, so nothing is released, and this candidate no longer stands for election. Other candidates lead when the lease has run out.
     /// [`Builder::join`](crate::Builder::join) makes another candidate; but while the task may still act, only the
     /// [token](crate::Lease::token) and [`Lease::is_valid`](crate::Lease::is_valid) protect the next leader's work from it. Most programs
     /// should exit here, and be started again.

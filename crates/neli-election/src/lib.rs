@@ -119,8 +119,8 @@
 //! leases are counted on `CLOCK_BOOTTIME`.
 //!
 //! A child of the program that was forked without an `exec` must not act under a [`Lease`]: nothing ends or extends it there, so it may still
-//! be valid in the child when the lead was released. A program that it executes inherits some pipes of librdkafka, which are no descriptors
-//! that close on `exec`, and has no use for them.
+//! be valid in the child when the lead was released. A program that is executed inherits some pipes of librdkafka, which do not close on
+//! `exec`; it should leave them alone.
 //!
 //! # Features of the crate
 //!

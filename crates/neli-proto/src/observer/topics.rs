@@ -318,7 +318,7 @@ impl ReadTopic {
         &self.topic
     }
 
-    /// The number of its present reading: another one if it was made anew, or its history was cut.
+    /// The number of its present reading. It is another one once the topic is read anew: it was made again, or its history was cut.
     pub const fn reading(&self) -> u32 {
         self.reading
     }

@@ -43,7 +43,7 @@ pub(crate) struct Scenario {
     lacks_guard: bool,
     /// Whether it was told to be suspended.
     is_suspended: bool,
-    /// Whether it waits for that alone.
+    /// Whether it holds and awaits nothing since then, so that its process is suspended.
     has_suspended: bool,
 }
 
