@@ -180,7 +180,10 @@ impl LastRun {
     /// The last run by the next fact in the log. A run whose key was forgotten while it went on counts for nothing: the key is to run again.
     pub(super) fn after(mut before: Option<Self>, fact: Fact) -> Self {
         let mut forgotten = before.as_mut().map(|before| mem::take(&mut before.forgotten)).unwrap_or_default();
-        let counts = !forgotten.get(&fact.key).is_some_and(|forgotten| fact.is_forgotten_by(forgotten));
+        let is_forgotten = |forgotten: &BTreeMap<Box<str>, Fact>, fact: &Fact| {
+            forgotten.get(&fact.key).is_some_and(|forgotten| fact.is_forgotten_by(forgotten))
+        };
+        let counts = !is_forgotten(&forgotten, &fact);
         if fact.outcome == Outcome::Forgotten {
             forgotten.insert(fact.key.clone(), fact.clone());
             // The last run is of another key, or of a window.
@@ -195,12 +198,14 @@ impl LastRun {
         if let Some(last) = before.take_if(|last| counts && is_late(&last.fact)) {
             return Self { forgotten, ..last };
         }
-        let before = before.map(|before| before.fact);
+        let (before, ended) = before.map(|before| (before.fact, before.runs.last)).unzip();
+        let ended = ended.flatten().filter(|run| !is_forgotten(&forgotten, run));
         let is_cut_off = |before: &Fact| {
             (before.outcome, fact.outcome) == (Outcome::Running, Outcome::Skipped) && before.key == fact.key
         };
         let unfinished = before.clone().filter(is_cut_off);
-        let own = Self { forgotten, unfinished, ..Self::of(fact) };
+        let mut own = Self { forgotten, unfinished, ..Self::of(fact) };
+        own.runs.last = own.runs.last.or(ended);
         match before {
             Some(fact) if !counts => Self { fact, ..own },
             _ => own,
@@ -229,6 +234,7 @@ impl LastRun {
             let outcome = if exit == 0 { Outcome::Done } else { Outcome::Failed };
             // When it ended by its machine's clock is unknown.
             self.fact = Fact { outcome, exit: Some(exit), at_ms: None, ..self.fact.clone() };
+            self.runs.last = Some(self.fact.clone());
         }
     }
 
@@ -295,6 +301,10 @@ impl LastRun {
     pub(super) fn rows(&self, now_ms: u64) -> Vec<(&'static str, String)> {
         let Account { runs, failures, success, .. } = &self.runs.account;
         let mut rows = vec![row_with(&self.fact, self.unfinished.as_ref(), now_ms, !self.is_changed())];
+        let failed = |run: &&Fact| run.outcome == Outcome::Failed && self.fact.outcome != Outcome::Failed;
+        if let Some(run) = self.runs.last.as_ref().filter(failed) {
+            rows.push(("failure", row_with(run, None, now_ms, false).1));
+        }
         if let Some(success) = success.as_ref().filter(|_| self.fact.outcome != Outcome::Done) {
             let window = success.window.map_or_else(String::new, |window| format!("{}: ", date(window.from_ms)));
             let by = writer(success.by.as_deref(), success.at_ms);
@@ -582,6 +592,30 @@ mod tests {
             let last = log.into_iter().fold(None, |before, fact| Some(LastRun::after(before, fact))).expect("a run");
             let (_, text) = last.rows(3_000).swap_remove(0);
             assert!(text.starts_with(&format!("1970-01-01 00:00:01Z: {how}")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_shown_until_a_run_has_ended_or_is_forgotten() {
+        let of = |outcome, from_ms: u64| {
+            let window = Span { from_ms, until_ms: from_ms + 1_000 };
+            Fact { exit: Some(7), key: date(from_ms).into(), ..fact(outcome, Some(window)) }
+        };
+        let failure =
+            "1970-01-01 00:00:01Z: failed on db2 at 2026-01-31 12:00:00Z (term 57, status 7 after 3.2s, attempt 1)";
+        let mut last = LastRun::of(of(Outcome::Failed, 1_000));
+        let forgotten = Fact { forgets: 1, ..of(Outcome::Forgotten, 1_000) };
+        for (next, shown) in [
+            (Fact { exit: None, ..of(Outcome::Skipped, 2_000) }, Some(failure)),
+            (of(Outcome::Running, 3_000), Some(failure)),
+            (of(Outcome::Done, 3_000), None),
+            (of(Outcome::Failed, 1_000), None),
+            (forgotten, None),
+        ] {
+            last = LastRun::after(Some(last), next);
+            let rows = last.rows(3_000);
+            let row = rows.iter().find(|(label, _)| *label == "failure").map(|(_, text)| text.as_str());
+            assert_eq!(row, shown, "{:?}", last.fact.outcome);
         }
     }
 

@@ -109,16 +109,6 @@ pub(crate) fn run(fact: &Fact) -> Value {
 
 /// All runs of a key, or of an election's windows.
 pub(crate) fn runs(Runs { account, last }: &Runs, next_window_ms: Option<u64>) -> Value {
-    let last = last.as_ref().map(|fact| {
-        json!({
-            "key": fact.key,
-            "outcome": fact.outcome,
-            "exit": fact.exit,
-            "attempt": fact.attempt,
-            "by": fact.name,
-            "at": fact.at_ms.map(timestamp),
-        })
-    });
     let last_success = account.success.as_ref().map(|success| {
         json!({
             "window_start": success.window.map(|window| timestamp(window.from_ms)),
@@ -129,7 +119,7 @@ pub(crate) fn runs(Runs { account, last }: &Runs, next_window_ms: Option<u64>) -
     json!({
         "count": account.runs,
         "failures": account.failures,
-        "last": last,
+        "last": last.as_ref().map(run),
         "last_success": last_success,
         "next_window": next_window_ms.map(timestamp),
     })

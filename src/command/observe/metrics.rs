@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use neli_proto::fact::Outcome;
 use neli_proto::leadership::ReadAt;
 
 use super::state::{Shown, State};
@@ -10,13 +11,13 @@ use crate::command::facts::outcome;
 use crate::command::list::Rank;
 use crate::http::{Exposition, Metric, counter, flag, gauge, label, number, seconds};
 
-/// The most elections that have metrics: each has up to thirteen lines, and one for each reason why a term has ended.
+/// The most elections that have metrics: each has up to fourteen lines, and one for each reason why a term has ended.
 const MOST: usize = 10_000;
 
 /// The lines of an election, each with its other label and its value.
 type OfElection = fn(&Shown<'_>) -> Vec<(String, f64)>;
 
-const OF_ELECTIONS: [Metric<OfElection>; 12] = [
+const OF_ELECTIONS: [Metric<OfElection>; 13] = [
     gauge(
         "neli_election_led",
         "Whether a candidate leads, as far as this process knows: 1 or 0. 0 if the leader has missed three heartbeats. Missing while this user \
@@ -70,6 +71,14 @@ const OF_ELECTIONS: [Metric<OfElection>; 12] = [
     gauge("neli_election_last_outcome", "The outcome of the last recorded run: always 1.", |shown| {
         shown.run.map_or_else(Vec::new, |run| vec![(with("outcome", outcome(&run.fact, shown.current)), 1.0)])
     }),
+    gauge(
+        "neli_election_last_run_failed",
+        "1 if the last recorded run that has ended by itself has failed, else 0.",
+        |shown| {
+            let last = shown.run.and_then(|run| run.runs.last.as_ref());
+            last.map_or_else(Vec::new, |run| one(flag(run.outcome == Outcome::Failed)))
+        },
+    ),
     gauge("neli_election_scheduled", "Whether the last recorded run was one of --schedule: 1 or 0.", |shown| {
         shown.run.map_or_else(Vec::new, |run| one(flag(run.runs.account.schedule.is_some())))
     }),

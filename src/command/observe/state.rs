@@ -171,7 +171,7 @@ impl State {
         });
     }
 
-    /// Learns what no fact says: from the releases how runs have ended, and from the hellos the schedule.
+    /// Learns what no fact says: from the releases how runs have ended, and from the hellos the schedule, or that no runs are recorded any more.
     fn learn_runs(&mut self, at: ReadAt) {
         if self.runs.is_empty() {
             return;
@@ -179,7 +179,11 @@ impl State {
         for (topic, read) in self.topics.topics() {
             for found in read.topic().elections() {
                 let Place { group, role, .. } = found.place();
-                if let Some(run) = self.runs.get_mut(&(topic.into(), format!("{group}/{role}").into())) {
+                let place = (topic.into(), format!("{group}/{role}").into());
+                // The group ran `--once` or windows before, perhaps for a trial.
+                if found.observer().leaders_hello().is_some_and(|leader| leader.hello.once.is_none()) {
+                    self.runs.remove(&place);
+                } else if let Some(run) = self.runs.get_mut(&place) {
                     run.last.learn_release(found);
                     run.last.learn_schedule(found.observer(), at);
                 }

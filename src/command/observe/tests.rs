@@ -422,6 +422,49 @@ fn the_outcome_of_a_run_is_that_of_its_release_if_no_fact_says_it() {
     }
 }
 
+/// The job ran past the next start, which was skipped.
+#[test]
+fn a_run_has_failed_until_the_next_one_has_ended() {
+    let mut world = World::new();
+    world.claim(0, "g", "db1");
+    for (seq, place, outcome, from_ms, failed) in [
+        (1, "%attempt", "running", 1_000, None),
+        (2, "%attempt", "failed", 1_000, Some(1)),
+        (3, "", "skipped", 2_000, Some(1)),
+        (4, "%attempt", "running", 3_000, Some(1)),
+        (5, "", "done", 3_000, Some(0)),
+    ] {
+        let window = format!(r#""key":"k{from_ms}","window_from_ms":{from_ms},"window_until_ms":{}"#, from_ms + 1_000);
+        let exit = if outcome == "failed" { r#","exit":7"# } else { "" };
+        let fact = format!(r#"{{"v":1,{window},"outcome":"{outcome}","term":0,"seq":{seq},"attempt":1{exit}}}"#);
+        world.write(seq, "a.neli.once", &format!("g/0{place}"), &fact);
+        let metrics = world.state.metrics(at(seq));
+        let failed = failed
+            .map(|failed| format!("neli_election_last_run_failed{{topic=\"a.neli\",group=\"g\",role=\"0\"}} {failed}"));
+        let line = metrics.lines().find(|line| line.starts_with("neli_election_last_run_failed{"));
+        assert_eq!(line, failed.as_deref(), "{outcome} {from_ms}");
+        assert_eq!(world.object(seq)["elections"][0]["last_run"]["outcome"], outcome);
+    }
+}
+
+/// `--once` was tried, long ago, with a group that runs a service now.
+#[test]
+fn a_leader_that_runs_without_a_key_or_windows_has_no_last_run() {
+    let mut world = World::new();
+    world.write(0, "a.neli.once", "g/0/k", r#"{"v":1,"key":"k","outcome":"done","term":0,"attempt":1}"#);
+    let mut outcome = |once: &str| {
+        world.write(1, "a.neli", "g/0/hello", &format!(r#"{{"v":1,"kind":"hello","member":"m","seq":1{once}}}"#));
+        world.claim(1, "g", "db1");
+        world.state.tick(at(2));
+        world.object(2)["elections"][0]["last_run"]["outcome"].clone()
+    };
+    assert_eq!(outcome(r#","once":"--once""#), "done");
+    assert_eq!(outcome(""), Value::Null);
+    // The leader has died: it is not between two runs.
+    world.state.tick(at(100));
+    assert!(!world.state.metrics(at(100)).contains("neli_election_last_outcome{"));
+}
+
 /// Kafka answers: only this topic can't be read.
 #[test]
 fn an_election_whose_topic_cannot_be_read_is_unknown_for_that_reason() {
