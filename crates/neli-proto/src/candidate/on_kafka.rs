@@ -118,8 +118,11 @@ impl Candidate {
         let fresh = self.election.listener.is_news(offset);
         let verdict = self.election.listener.read(now, offset, record, own);
         let receipt = Receipt { read: now, written_ms, is_brokers_time: true, is_live };
-        let view = self.election.listener.journal().view();
-        self.election.shown.last_term.read(view, offset, record, verdict, receipt);
+        let (journal, last_term) = (self.election.listener.journal(), &mut self.election.shown.last_term);
+        // A reading that was begun anew tells nothing of the last term until it has come to it again.
+        if fresh || last_term.leader.as_ref().is_none_or(|leader| journal.term() >= Some(leader.term)) {
+            last_term.read(journal.view(), offset, record, verdict, receipt);
+        }
         self.election.kafka_answers();
         self.election.note_successor(record, verdict);
         if let Some(record) = record.filter(|_| verdict != Verdict::Nonsense) {

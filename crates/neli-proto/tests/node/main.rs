@@ -441,6 +441,33 @@ fn a_suspended_node_waits_for_its_hook_and_goes_on_from_the_beginning() {
     assert!(!host.node.is_suspended() && host.actions().contains(&Action::Kafka(kafka::Request::ReadAnew)));
 }
 
+/// A program that routes requests to the leader would send them to former ones.
+#[test]
+fn while_the_journal_is_read_again_no_former_leader_is_shown() {
+    let mut host = Host::listening(&[]);
+    host.answered_with(2);
+    host.actions();
+    for (member, after) in [("db1", -1), ("db2", 0)] {
+        host.reads(by(member, Body::Claim { after, lease_ms: 2_000, overlap: None }));
+        host.pass(Duration::from_secs(3));
+    }
+    let mut host = host.led();
+    host.job(supervisor::Event::SuspendSignal { continuable: true });
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    host.reads_what_it_sent();
+    host.reads(by("db3", Body::Claim { after: host.end() - 1, lease_ms: 2_000, overlap: None }));
+    host.happens(Event::Signal { signal: TSTP_ENDS, by_terminal: false });
+    assert!(host.actions().contains(&Action::Kafka(kafka::Request::ReadAnew)));
+    host.identified(TopicIdentity::Unnamed);
+    host.answered_with(host.end());
+    for offset in 0..host.end() {
+        host.reads_at(offset);
+        let shown = host.status().leader().and_then(|leader| leader.member.clone());
+        assert_eq!(shown, Some(MemberId::from("db3")), "at {offset}");
+    }
+}
+
 #[test]
 fn a_leave_of_the_group_states_whether_others_are_known() {
     for others in [0, 1] {
