@@ -358,12 +358,16 @@ impl Leader {
         match self.late() {
             None if age < self.overdue_after() => Leadership::Led { leader, age, left },
             None if age < over => Leadership::Overdue { leader, age, left, claimable_in },
-            late => {
-                let claimable_since = age.saturating_sub(over);
-                let age = age + late.map_or(Duration::ZERO, |late| late.gap);
-                Leadership::Silent { leader, age, claimable_since, claimable_in }
-            }
+            _ => self.silent(age),
         }
+    }
+
+    /// That it leads no longer, if its last record is this old.
+    pub(crate) fn silent(&self, age: Duration) -> Leadership<'_> {
+        let (leader, over) = (self, silence(self.lease));
+        let (claimable_since, claimable_in) = (age.saturating_sub(over), over.saturating_sub(age));
+        let age = age + self.late().map_or(Duration::ZERO, |late| late.gap);
+        Leadership::Silent { leader, age, claimable_since, claimable_in }
     }
 
     /// The late heartbeat, if its last record was appended after its lease was over, by the broker's clock. (A candidate's may be set forward.)

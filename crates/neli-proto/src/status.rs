@@ -71,6 +71,8 @@ impl Status {
             let age = at.now.since(leader.last_record.read);
             return match self.lease_end.filter(|end| at.now < *end) {
                 Some(end) => Leadership::Led { leader, age, left: end.since(at.now) },
+                // Nothing of its job is left, and no other candidate has claimed.
+                None if is_answered && matches!(self.position, Position::Standby(_)) => leader.silent(age),
                 None => Leadership::Unknown(Unknown::LeaseOver),
             };
         }

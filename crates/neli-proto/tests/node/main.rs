@@ -468,6 +468,35 @@ fn while_the_journal_is_read_again_no_former_leader_is_shown() {
     }
 }
 
+/// A heartbeat that was in flight while Kafka was away is appended after its lease: nobody leads, and each candidate waits for that lease again.
+#[test]
+fn a_leader_whose_lease_is_over_says_that_nobody_leads_and_when_it_claims() {
+    let mut host = Host::leading(&[]);
+    host.pass(Duration::from_secs(1));
+    host.actions();
+    let late = std::mem::take(&mut host.sent);
+    host.pass(LEASE);
+    host.ends(JobStatus::Signaled(9));
+    while !host.actions().contains(&Action::Kafka(kafka::Request::ReadAnew)) {
+        host.pass_until_due();
+    }
+    host.identified(TopicIdentity::Unnamed);
+    host.answered_with(host.end());
+    for offset in 0..host.end() {
+        host.reads_at(offset);
+    }
+    for beat in late {
+        host.reads(beat);
+    }
+    let status = host.status();
+    assert!(matches!(status.position, Position::Standby(_)), "{status:?}");
+    let shown = |is_answered| status.leadership(ReadAt { now: host.now, wall_ms: 0 }, is_answered);
+    assert!(matches!(shown(false), Leadership::Unknown(Unknown::LeaseOver)));
+    let Leadership::Silent { leader, claimable_in, .. } = shown(true) else { panic!("{:?}", shown(true)) };
+    assert!(leader.is_self && !claimable_in.is_zero());
+    assert_eq!(status.claims_at, Some(host.now + claimable_in));
+}
+
 #[test]
 fn a_leave_of_the_group_states_whether_others_are_known() {
     for others in [0, 1] {
