@@ -58,7 +58,7 @@ pub const TABLE: &[(&str, &str)] = &[
         "the job's own",
         "The job ended by itself, or after a stop signal to neli-run; between two runs \
          that of the last. 128 + n if signal n killed the job; with --once or --window also if the job ends with 0 after signal \
-         n to neli-run: it has not succeeded.",
+         n to neli-run: it has not succeeded, unless --stop-signal none let it finish.",
     ),
     (
         "0",

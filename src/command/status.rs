@@ -325,7 +325,8 @@ fn job(listed: &Listed<'_>, leader: &Leader) -> String {
     let since = in_state(listed, job, leader).map_or_else(String::new, |since| format!(" for {}", span(since)));
     let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
     let attempt = job.attempt.filter(|attempt| *attempt > 1);
-    let attempt = attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt}"));
+    let attempt =
+        attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt} after {} that failed", attempt - 1));
     // Also between the times of `--schedule`.
     let state = match job.state {
         JobState::Restarting => "waiting for its next run",

@@ -142,7 +142,9 @@ pub(crate) fn because(why: &str) -> &str {
         "fenced" => "no heartbeat extended the lease",
         "guard-died" => "the guard died",
         "history-cut" => "the topic's records were cut, or it was made anew",
-        "no-run" => "no run of it is recorded, and it is not caught up with",
+        "no-run" => {
+            "no run of it is recorded (nobody led then, or its end was not recorded), and --catch-up does not reach back to it"
+        }
         "overrun" => "the previous run was not over at its start, or its outcome not recorded yet",
         "refused" => "this candidate can't stand for election any more",
         "resigned" => "it was asked to stand down",

@@ -100,7 +100,7 @@ fn a_key_has_bounds_and_its_options_require_it() {
     let topic = "t".repeat(245);
     refused(
         &format!("-g g -b a:1 -t {topic} --once k -- true"),
-        "--once k: the topic's name must be at most 244 bytes, for .once is added",
+        "--once k: the topic's name (--topic) must be at most 244 bytes, for .once is added, and has 245",
     );
     let separates = "which separates group, role and KEY in the topic of facts";
     for option in ["--once k", "--window 1d", "--schedule @daily"] {

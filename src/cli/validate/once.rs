@@ -110,9 +110,10 @@ fn schedule_of(value: &Value, zone: &Value, catch_up: &Value) -> Result<(Calenda
 fn validate_topic(value: &Value, election: &ElectionId) -> Result<()> {
     if election.topic.len() + TOPIC_SUFFIX.len() > LONGEST_TOPIC {
         let longest = LONGEST_TOPIC - TOPIC_SUFFIX.len();
-        return Err(
-            value.refuse(format!("the topic's name must be at most {longest} bytes, for {TOPIC_SUFFIX} is added"))
-        );
+        return Err(value.refuse(format!(
+            "the topic's name (--topic) must be at most {longest} bytes, for {TOPIC_SUFFIX} is added, and has {}",
+            election.topic.len()
+        )));
     }
     Ok(())
 }

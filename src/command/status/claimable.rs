@@ -15,8 +15,9 @@ use crate::text::{span, spoken, time_of_day};
 /// After this time each candidate that may claim has claimed, with any value of `--elect` and `--priority`.
 const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 
-/// A hint for the case that no candidate claims: a refused append leaves no record in the journal.
-const LOOK: &str = "no standby has claimed, and the journal does not say why; see the standbys' logs";
+/// A hint for the case that no candidate claims: a death and a refused append leave no record in the journal.
+const LOOK: &str = "no standby has claimed: it has died since its hello, or Kafka refuses its records, or (--patience never) the consumer group has \
+                    chosen none; see its log";
 
 /// The reason of candidates that wait although the journal is empty.
 const REMADE: &str = "the topic was made anew, or its records were deleted, while they stood by: the job of a leader in the old one may run on";
@@ -74,7 +75,11 @@ pub(super) fn rows(
         }
         Leadership::Forgotten | Leadership::NeverLed => {
             if let Some(left) = later {
-                page.row("claimable", &by_standby(left));
+                let then = moment(at, left);
+                page.row(
+                    "claimable",
+                    &format!("{then}, by one that stands by; start none before, since it would not wait"),
+                );
                 return page.row("why", REMADE);
             }
             // Since when nobody leads is unknown: since before the oldest hello.
@@ -239,7 +244,8 @@ mod tests {
     #[test]
     fn in_a_topic_that_was_created_again_the_page_shows_until_when_the_standbys_wait() {
         let page = rows_of_an_empty_journal(60_000, 8);
-        let claimable = "\nclaimable  now, by a candidate that starts; at 12:01:00Z (in 52s), by one that stands by\n";
+        let claimable =
+            "\nclaimable  at 12:01:00Z (in 52s), by one that stands by; start none before, since it would not wait\n";
         assert!(page.starts_with(claimable), "{page}");
         assert!(page.contains("\nwhy        the topic was made anew"), "{page}");
         assert_eq!(rows_of_an_empty_journal(0, 8), "\n");
@@ -247,10 +253,7 @@ mod tests {
 
     #[test]
     fn if_no_standby_claims_in_time_the_page_shows_where_to_look() {
-        assert!(rows("stopped", Some("d2"), 30).contains(
-            "\nwhy        no standby has claimed, and the journal does \
-            not say why; see the standbys' logs"
-        ));
+        assert!(rows("stopped", Some("d2"), 30).contains("\nwhy        no standby has claimed: "));
         assert_eq!(rows_of_an_empty_journal(0, 11), format!("\nwhy        {LOOK}\n"), "nobody has ever led");
     }
 }
