@@ -123,8 +123,10 @@ pub(crate) fn exiting(status: ExitStatus, config: &Config, leadership: Option<&s
     let (code, why) = (status.code(), why_exiting(status, config, leadership));
     let is_jobs_own = matches!(status, ExitStatus::Ending(Ending::Job(_) | Ending::NotDone { job: Some(_), .. }));
     let from = if is_jobs_own { "job" } else { "neli-run" };
-    // A reason for another status than 0 is also shown with `-q`. The job's own status has none: the job says itself why it failed.
-    let level = if code == 0 || why.is_none() { Level::Info } else { Level::Warning };
+    // A reason for another status than 0 is also shown with `-q`. The job's own status has none: the job says itself why it failed. Who stops a
+    // candidate knows why it exits.
+    let is_stopped = matches!(status, ExitStatus::Ending(Ending::StoppedBy(_)));
+    let level = if code == 0 || why.is_none() || is_stopped { Level::Info } else { Level::Warning };
     let shown = match &why {
         Some(why) => format!(": {why}"),
         None if is_jobs_own => ": the job's status".to_owned(),

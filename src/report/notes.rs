@@ -10,6 +10,7 @@ use neli_proto::candidate::{Elector, StandbyReason, Timings};
 use neli_proto::fact::{Fact, Outcome};
 use neli_proto::health::Failure;
 use neli_proto::job::CommandEnd;
+use neli_proto::leadership::Leadership;
 use neli_proto::note::{Loss, Note, Refusal};
 use neli_proto::record::{Offset, Why};
 use neli_proto::supervisor::JobStatus;
@@ -19,7 +20,7 @@ use nix::libc::{SIGKILL, SIGTSTP, SIGTTIN, SIGTTOU};
 use serde_json::json;
 
 use crate::calendar::is_start;
-use crate::report::election::{because, standing_by, waiting};
+use crate::report::election::{because, how_released, sentence, standing_by, waiting};
 use crate::report::events;
 use crate::report::log::{Event, Level};
 use crate::text::{roles_differ, signal_name, spoken, timestamp, to_the_second, why_not_started, with_options_of_once};
@@ -46,6 +47,8 @@ pub(crate) struct Moment<'a> {
     pub(crate) lease_end: Option<Time>,
     /// When the node claims, unless a record of another candidate comes before.
     pub(crate) claims_at: Option<Time>,
+    /// Who leads by the records that were read.
+    pub(crate) leadership: Leadership<'a>,
     /// Whether the last record of the node's leader is older than its lease, by timestamps.
     pub(crate) is_leader_silent: bool,
 }
@@ -81,7 +84,7 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             let sentence = format!("Kafka answers again, {} after its silence was noticed", spoken(*down));
             Event::info("broker_up", sentence).with(json!({ "down_ms": millis(*down) }))
         }
-        Note::Claiming { after } => claiming(*after),
+        Note::Claiming { after } => claiming(*after, moment.leadership),
         Note::Ended { by, reason } => {
             let (by, reason) = (somebody(by.as_deref()), reason.as_deref().unwrap_or_default());
             let sentence = format!("the election was ended by {by}{}", with_reason(reason));
@@ -131,10 +134,11 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
                 .with(json!({ "hook": hook, "reason": reason }))
         }
         Note::JobExited { term, status, ran, by_itself } => job_exited(*term, *status, *ran, *by_itself),
+        // Why it was to end is said when its stop begins.
         Note::JobKilled { term, why } => {
-            // Why the lease is not extended is said once nothing is left.
-            let why_shown = if *why == Why::Fenced { String::new() } else { format!(": {}", because(why.as_str())) };
-            let sentence = format!("killing all that is left of the job{why_shown} (term {term})");
+            let sentence = format!(
+                "killing all that is left of the job, which has not ended in the time that it had (term {term})"
+            );
             Event::new(Level::Warning, "job_killed", sentence).with(json!({ "term": term, "why": why.as_str() }))
         }
         Note::JobStarted { term, pid, attempt, window } => {
@@ -350,9 +354,16 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
     }
 }
 
-fn claiming(after: Offset) -> Event {
-    let read = if after < 0 { "journal empty".to_owned() } else { format!("journal read up to offset {after}") };
-    Event::info("claiming", format!("claiming the lead ({read})")).with(json!({ "after": after }))
+/// The log of a machine that died tells nothing: that of the next leader says what became of the one before.
+fn claiming(after: Offset, leadership: Leadership<'_>) -> Event {
+    let why = if let Leadership::Released { release, .. } = leadership {
+        format!("{} released term {}: {}", release.shown(), release.term, how_released(&release.how))
+    } else {
+        sentence(leadership)
+    };
+    let why = why.strip_prefix("no leader: ").unwrap_or(&why);
+    let read = if after < 0 { String::new() } else { format!("; journal read up to offset {after}") };
+    Event::info("claiming", format!("claiming the lead: {why}{read}")).with(json!({ "after": after, "why": why }))
 }
 
 /// Why heartbeats that are read back don't extend the lease.
@@ -397,7 +408,7 @@ fn released(term: Offset, why: Why, delivered: bool) -> Event {
     let shown = because(why.as_str());
     let unconfirmed = "; Kafka has not confirmed it, so the others may have to wait out the lease";
     // With many roles no exit says so.
-    let left = "; this process does not stand for this role again until it is restarted";
+    let left = "; this candidate stands for election no more until it is started again";
     let rest = [(!delivered).then_some(unconfirmed), (why == Why::RestartLimit).then_some(left)];
     let rest: String = rest.into_iter().flatten().collect();
     let level = if rest.is_empty() { Level::Info } else { Level::Warning };

@@ -178,6 +178,7 @@ impl MainLoop {
             wall_ms,
             lease_end: candidate.lease_end(),
             claims_at: candidate.claims_at(),
+            leadership: candidate.leadership(now),
             is_leader_silent: candidate.leader().is_some_and(|leader| leader.is_silent(ReadAt { now, wall_ms })),
         }
     }

@@ -12,7 +12,7 @@ use core::time::Duration;
 
 use crate::hello::Hello;
 use crate::journal::View;
-use crate::leadership::{LastTerm, Leader, Receipt, TermState};
+use crate::leadership::{LastTerm, Leader, Leadership, Receipt, TermState};
 use crate::listener::{ClaimWindow, LogBounds};
 use crate::random::Random;
 use crate::record::{JobState, Offset, Why};
@@ -271,6 +271,13 @@ impl Candidate {
     /// The leader, or the last leader.
     pub const fn leader(&self) -> Option<&Leader> {
         self.election.shown.last_term.leader.as_ref()
+    }
+
+    /// Who leads by the records that were read, also while it claims.
+    pub fn leadership(&self, now: Time) -> Leadership<'_> {
+        let listener = &self.election.listener;
+        let state = TermState::of(listener.journal().view());
+        self.election.shown.last_term.leadership(state, |_| now.since(listener.last_effective()))
     }
 
     /// What it shows.

@@ -44,6 +44,7 @@ fn moment(left: Duration, timings: &Timings) -> Moment<'_> {
         wall_ms: MOMENT_MS,
         lease_end: Some(Time::ZERO + left),
         claims_at: Some(Time::ZERO + left),
+        leadership: Leadership::NeverLed,
         is_leader_silent: false,
     }
 }
@@ -101,8 +102,8 @@ fn a_sentence_contains_the_event_then_the_reason_then_the_numbers() {
             "standing by: db2:77 leads (term 42)",
             "standing by: leader unknown; claiming at 12:00:50 (in 58s) unless another leader's record comes before",
             "Kafka has not answered for 30s: kafka:9092: connection refused; waiting",
-            "claiming the lead (journal empty)",
-            "claiming the lead (journal read up to offset 41)",
+            "claiming the lead: nobody has ever led",
+            "claiming the lead: nobody has ever led; journal read up to offset 41",
             "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 8s",
             "stopping the job: no heartbeat extends the lease; SIGTERM now, SIGKILL in 1.35s, at the lease's end",
             "stopping the job: a signal to neli-run; SIGTERM now, SIGKILL in 1.35s, at the lease's end, unless a heartbeat comes \
@@ -144,7 +145,7 @@ fn sentences_about_the_outcome_of_a_run() {
             "the job was ended by SIGKILL after 2.152s (status 137)",
             "released term 42: the job has ended",
             "released term 42: a signal to neli-run; Kafka has not confirmed it, so the others may have to wait out the lease",
-            "released term 42: the job failed too often; this process does not stand for this role again until it is restarted",
+            "released term 42: the job failed too often; this candidate stands for election no more until it is started again",
             "v1.42 was done by db2 at 2026-01-31T02:00:04.000Z (term 57, exit 0 after 3.2s)",
             "2026-01-31T00:00:00Z is not run any more, since the newer window 2026-02-01T00:00:00Z failed, run by db2 (term 58, exit 3); no retries are left; \
              neli-run forget --newest-window makes it run again",
