@@ -281,6 +281,8 @@ fn host(url: &str) -> String {
 pub(super) fn of_refused_login(words: &str, asks_for_tokens: bool, was_accepted: bool) -> String {
     let advice = if asks_for_tokens {
         "that the broker accepts this provider's tokens, and sasl.oauthbearer.scope"
+    } else if words.contains("Request not valid in current SASL state") {
+        "security.protocol and the port: this listener asks for no login"
     } else if was_accepted {
         "sasl.username and sasl.password, which were read at the start: after a change this process has to be started again"
     } else {
@@ -374,6 +376,14 @@ mod tests {
         for other in ["ssl.cipher.suites failed: no cipher match", "`ssl.keystore.password` is mandatory"] {
             assert_eq!(of_own_tls(other), None);
         }
+    }
+
+    #[test]
+    fn a_listener_that_asks_for_no_login_is_no_wrong_password() {
+        let words = "SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL state: broker's supported mechanisms:  \
+                     (after 8ms in state AUTH_HANDSHAKE)";
+        let line = of_refused_login(words, false, false);
+        assert!(line.contains("; check security.protocol and the port") && !line.contains("sasl.password"), "{line}");
     }
 
     #[test]

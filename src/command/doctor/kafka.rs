@@ -127,8 +127,10 @@ fn not_reached(config: &Config, access: &Access, (layer, why): &(Layer, String),
     let (works, check) = match layer {
         Layer::Client => return findings.fail(if why.contains("ssl.") { "tls" } else { "brokers" }, why, None),
         Layer::Connection => {
+            // Why a connection is closed at once is said with what to do.
+            let is_closed = why.contains("closes connections without an answer");
             let fix = "start Kafka there, let this machine reach that address, or correct --brokers; see --timeout";
-            return findings.fail("brokers", why, Some(fix.to_owned()));
+            return findings.fail("brokers", why, (!is_closed).then(|| fix.to_owned()));
         }
         Layer::Tls => (Layer::Connection, "tls"),
         Layer::Login => (Layer::Tls, "login"),
