@@ -17,8 +17,8 @@ use crate::leadership::{
 };
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
-use crate::record::{Body, MemberId, Offset, Record, What, Why};
-use crate::restart;
+use crate::record::{Body, JobState, MemberId, Offset, Record, What, Why};
+use crate::restart::{self, SOUND_RUN};
 use crate::time::{Time, millis};
 use crate::timings::{LONGEST_LEASE, cool_off};
 
@@ -229,6 +229,7 @@ impl Observer {
         match &record.body {
             Body::Beat { .. } => {
                 self.void_claims = 0;
+                record.member.iter().for_each(|member| self.note_attempt(member, before.0));
                 changes.extend(self.changes_by_beat(before));
             }
             Body::Release { exit, why, .. } => {
@@ -252,11 +253,33 @@ impl Observer {
     /// Counts a run that ended by itself, was unhealthy, or could not begin for want of the facts: of each candidate those that failed since the
     /// last one that succeeded.
     fn note_run(&mut self, member: &MemberId, has_succeeded: bool) {
-        if has_succeeded {
+        let known = self.failed_runs.get(member).copied().unwrap_or_default();
+        self.note_failed_runs(member, if has_succeeded { 0 } else { known.saturating_add(1) });
+    }
+
+    /// Counts the failed runs that another one follows in the same lead (`--restart`): its attempt shows them. That of a key or a window counts those
+    /// of all machines. `before`: the leader before this record.
+    fn note_attempt(&mut self, member: &MemberId, before: Option<&Leader>) {
+        let is_of_key = self.candidates.get(member).is_some_and(|known| known.hello.once.is_some());
+        let leader = self.leader().filter(|_| !is_of_key);
+        let Some((term, job)) = leader.and_then(|leader| Some((leader.term, leader.job?))) else { return };
+        let before = before.filter(|leader| leader.term == term).and_then(|leader| leader.job);
+        let (attempt, earlier) = (job.attempt.unwrap_or(1), before.and_then(|job| job.attempt).unwrap_or(1));
+        let ran = job.since_ms.filter(|_| job.state == JobState::Running).map(Duration::from_millis);
+        if attempt < earlier || ran >= Some(SOUND_RUN) {
+            self.note_failed_runs(member, 0);
+        } else if attempt > earlier {
+            let known = self.failed_runs.get(member).copied().unwrap_or_default();
+            self.note_failed_runs(member, known.saturating_add(attempt - earlier));
+        }
+    }
+
+    fn note_failed_runs(&mut self, member: &MemberId, count: u32) {
+        if count == 0 {
             self.failed_runs.remove(member);
             return;
         }
-        *self.failed_runs.entry(member.clone()).or_default() += 1;
+        self.failed_runs.insert(member.clone(), count);
         if self.failed_runs.len() > MOST_FAILED {
             self.failed_runs.retain(|known, _| known == member || self.candidates.contains_key(known));
         }

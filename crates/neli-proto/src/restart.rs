@@ -114,7 +114,7 @@ const FIRST_BACK_OFF: Duration = Duration::from_millis(500);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 
 /// A run that lasts this long shows that the job can run here.
-const SOUND_RUN: Duration = Duration::from_secs(600);
+pub(crate) const SOUND_RUN: Duration = Duration::from_secs(600);
 
 impl FailedRuns {
     /// Notes a run that has ended by itself, after `ran`.

@@ -451,6 +451,35 @@ fn a_run_that_succeeds_resets_the_failed_runs() {
     assert_eq!(failed_runs(&mut observer, 12, 50, ("exited", "0")), Some(0));
 }
 
+/// With `--restart` the lead goes on. The candidate lets others claim first nevertheless, and nobody would see why.
+#[test]
+fn runs_that_fail_within_a_lead_are_failed_runs() {
+    let mut observer = observer();
+    let mut offset = 0;
+    let mut failed_runs = |line: &str| {
+        read(&mut observer, offset, 10, line);
+        hello(&mut observer, offset + 1, 10, "m");
+        offset += 2;
+        observer.leaders_hello().map(|_| observer.failed_runs.get(&MemberId::from("m")).copied().unwrap_or_default())
+    };
+    let beat = |state: &str, attempt: u32, since_ms: u32| {
+        let known = format!(r#""attempt":{attempt},"since_ms":{since_ms}"#);
+        beat("m", 0, state).replace(r#""attempt":1,"since_ms":40"#, &known)
+    };
+    assert_eq!(failed_runs(&claim("m", -1)), Some(0));
+    for (state, attempt, since_ms, failed) in [
+        ("running", 1, 40, 0),
+        ("restarting", 2, 40, 1),
+        ("running", 2, 40, 1),
+        ("running", 4, 40, 3),
+        ("running", 4, 600_000, 0),
+        ("restarting", 5, 40, 1),
+        ("restarting", 1, 40, 0),
+    ] {
+        assert_eq!(failed_runs(&beat(state, attempt, since_ms)), Some(failed), "{state} {attempt} {since_ms}");
+    }
+}
+
 /// A record that is only read late is no silence; a beat in time shows that there was none.
 #[test]
 fn a_leader_that_was_not_silent_ends_no_silence() {
