@@ -229,12 +229,12 @@ fn only_one_named<'a>(standbys: &[Standby<'a>], from: &Leader, to: &str, asked: 
         (Some(standby), 0) if from.shown() != to => Ok(*standby),
         (Some(_), 0) => Err("a standby of this name has not answered".to_owned()),
         (Some(_), others) => Err(format!("{} standbys are named {to}: --name makes each name unique", others + 1)),
-        (None, _) if standbys.is_empty() => Err(format!("{to} does not stand by, and nobody else does")),
+        (None, _) if standbys.is_empty() => Err(format!("{to:?} does not stand by, and nobody else does")),
         (None, _) => {
             let all: Vec<&str> = standbys.iter().map(|standby| standby.candidate.shown()).collect();
             let holds = spoken(HELLO_HOLDS);
             Err(format!(
-                "{to} does not stand by: no candidate has this name, or it has left, or was not heard for {holds}; those that do: {}",
+                "{to:?} does not stand by: no candidate has this name, or it has left, or was not heard for {holds}; those that do: {}",
                 all.join(", ")
             ))
         }

@@ -153,7 +153,7 @@ fn one_that_can_not_lead_is_not_named() {
     refused(
         "nobody",
         "30s",
-        "nobody does not stand by: no candidate has this name, or it has left, or was not heard for 1m 15s; those that do: second, twin, twin\n",
+        "\"nobody\" does not stand by: no candidate has this name, or it has left, or was not heard for 1m 15s; those that do: second, twin, twin\n",
     );
     refused("twin", "30s", "2 standbys are named twin: --name makes each name unique\n");
     machine(&mut second, &[]);

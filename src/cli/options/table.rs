@@ -53,8 +53,8 @@ const COMMON: &[Opt] = &in_section(
         ),
         Opt::new("once", "Have the job succeed once for this key, on all machines").value("KEY").more(
             "If the key is done, neli-run exits with --done-status. If it runs elsewhere, neli-run stands by, and \
-               runs the job if that run is stopped, dies, or fails with --retries left. 1 to 200 bytes, without \
-               control characters. Not with --roles or --restart. See docs/cron.md.",
+               runs the job if that run is stopped, dies, or fails with --retries left. 1 to 200 bytes, of which \" \
+               and \\ count twice, without control characters. Not with --roles or --restart. See docs/cron.md.",
         ),
         Opt::new("listen", "Serve metrics, probes and a status page over HTTP").value("ADDRESS").more(
             "HOST:PORT, or :PORT for all addresses; with port 0 the log says which. There is no password: only \
@@ -77,11 +77,11 @@ const ELECTION: &[Opt] = &in_section(
         Opt::new("spread", "Move roles until each candidate leads a fair share")
             .takes(Takes::OneOf("yes|no", &["yes", "no"]))
             .default("yes")
-            .more("no: they stay where they are. yes: not with --priority."),
+            .more("no: they stay where they are. yes: not with --priority. Only with --roles."),
         Opt::new("max-roles", "Lead at most N roles in this process")
             .value("N")
             .computed("no limit")
-            .more("If all candidates together may lead too few, some roles have no leader. Not with --preempt."),
+            .more("If all candidates together may lead too few, some roles have no leader. Only with --roles; not with --preempt."),
         Opt::new("elect", "Which candidate claims first when nobody leads")
             .takes(Takes::OneOf("group|log", &["group", "log"]))
             .default("group")
@@ -103,7 +103,7 @@ const ELECTION: &[Opt] = &in_section(
         Opt::new("preempt", "Ask a leader of a lower priority to stand down")
             .takes(Takes::Optional("DURATION", "1m"))
             .more(
-                "It asks once it has stood by for DURATION: 1m if not given, at least 1s; ten times that if its last \
+                "It asks once it has stood by for DURATION under that leader: 1m if not given, at least 1s; ten times that if its last \
                lead was fenced or unhealthy, or its guard died. Needs a --priority above 0.",
             ),
         Opt::new("wait", "Exit with 75 if not leading after this time").value("DURATION").computed("no limit").more(
@@ -239,19 +239,19 @@ const COMMANDS: &[Opt] = &in_section(
         Opt::new("health-interval", "Time between two health commands")
             .value("DURATION")
             .default("10s")
-            .more("From the end of one to the start of the next; the first starts this long after the job."),
+            .more("From the end of one to the start of the next; the first starts this long after the job. Only with --health-cmd."),
         Opt::new("health-timeout", "Time after which a health command has failed")
             .value("DURATION")
             .default("5s")
-            .more("Its process group is killed then."),
+            .more("Its process group is killed then. Only with --health-cmd."),
         Opt::new("health-failures", "Number of failures in a row that make a job unhealthy")
             .value("N")
             .default("3")
-            .more("Each run of the job starts at 0."),
+            .more("Each run of the job starts at 0. Only with --health-cmd."),
         Opt::new("health-start", "Time that a job has to become healthy")
             .value("DURATION")
             .default("0")
-            .more("An earlier failure in a run counts only after a success."),
+            .more("An earlier failure in a run counts only after a success. Only with --health-cmd."),
         Opt::new("on-lead", "Shell command to run when this candidate wins the lead").value("COMMAND").more(
             "/bin/sh -c runs each hook beside the job, with its environment and more (ENVIRONMENT in \
                neli-run(1)); the output goes to stderr. Only the exit of neli-run waits for a hook, which is killed \
