@@ -13,7 +13,7 @@ use neli_kafka::{
 use neli_proto::candidate;
 use neli_proto::followed_mapping::FollowedMapping;
 use neli_proto::hello::Hello;
-use neli_proto::leadership::{LastTerm, Leadership as Current, Receipt, TermState};
+use neli_proto::leadership::{LastTerm, Leadership as Current, Receipt};
 use neli_proto::listener::{FIRST_SPAN, Listener, LogBounds};
 use neli_proto::record::{Offset, Record};
 use neli_proto::time::Time;
@@ -517,9 +517,7 @@ impl Role {
 
     /// Who leads, by the records that were read.
     fn current(&self, now: Time) -> Current<'_> {
-        let is_read = self.listener.is_caught_up();
-        let state = if is_read { TermState::of(self.listener.journal().view()) } else { TermState::Unread };
-        self.last_term.leadership(state, |_| now.since(self.listener.last_effective()))
+        self.last_term.leadership_by(&self.listener, now)
     }
 
     /// When its reader counts as stuck, unless it hands over a record before.

@@ -275,22 +275,15 @@ impl Candidate {
 
     /// Who leads by the records that were read, also while it claims.
     pub fn leadership(&self, now: Time) -> Leadership<'_> {
-        let listener = &self.election.listener;
-        let state = TermState::of(listener.journal().view());
-        self.election.shown.last_term.leadership(state, |_| now.since(listener.last_effective()))
+        self.election.shown.last_term.leadership_by(&self.election.listener, now)
     }
 
     /// What it shows.
     pub(crate) fn status(&self, now: Time) -> Status {
-        let listener = &self.election.listener;
         Status {
             last_term: self.last_term(),
             // What the law says of it.
-            term_state: if listener.is_caught_up() {
-                TermState::of(listener.journal().view())
-            } else {
-                TermState::Unread
-            },
+            term_state: TermState::by(&self.election.listener),
             position: self.position(),
             lease_end: self.lease_end(),
             claims_at: self.claims_at(),

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::journal::{Term, Verdict, View};
 use crate::late_beat::{self, LateBeat};
-use crate::listener::silence;
+use crate::listener::{Listener, silence};
 use crate::record::{Body, JobState, KeyedRun, MemberId, Offset, Record, What, Why};
 use crate::time::{Time, millis};
 
@@ -225,6 +225,11 @@ impl LastTerm {
         of_end.or(leader.and_then(|leader| leader.resign.as_ref())).cloned()
     }
 
+    /// Who leads, by the records that this listener has read.
+    pub fn leadership_by(&self, listener: &Listener, now: Time) -> Leadership<'_> {
+        self.leadership(TermState::by(listener), |_| now.since(listener.last_effective()))
+    }
+
     /// Who leads, by the records alone; `age` gives the age of a record.
     pub fn leadership(&self, state: TermState, age: impl Fn(Receipt) -> Duration) -> Leadership<'_> {
         match (state, &self.leader, &self.release) {
@@ -239,6 +244,11 @@ impl LastTerm {
 }
 
 impl TermState {
+    /// What this listener's view says, once it has read the log.
+    pub(crate) fn by(listener: &Listener) -> Self {
+        if listener.is_caught_up() { Self::of(listener.journal().view()) } else { Self::Unread }
+    }
+
     /// What this view says.
     pub const fn of(view: &View) -> Self {
         match view {
