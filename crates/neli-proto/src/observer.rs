@@ -237,7 +237,8 @@ impl Observer {
                 let why = why.as_deref().and_then(Why::parse);
                 self.has_released(member, why, received);
                 if let Some(Why::Exited | Why::FactsUnavailable | Why::Failed | Why::Unhealthy) = why {
-                    self.note_run(member, why != Some(Why::Unhealthy) && *exit == Some(0));
+                    let has_succeeded = why != Some(Why::Unhealthy) && *exit == Some(0);
+                    self.count_failed_runs(member, (!has_succeeded).then_some(1));
                 }
             }
             Body::Request { what, by, reason, successor, .. } => {
@@ -250,11 +251,18 @@ impl Observer {
         }
     }
 
-    /// Counts a run that ended by itself, was unhealthy, or could not begin for want of the facts: of each candidate those that failed since the
-    /// last one that succeeded.
-    fn note_run(&mut self, member: &MemberId, has_succeeded: bool) {
-        let known = self.failed_runs.get(member).copied().unwrap_or_default();
-        self.note_failed_runs(member, if has_succeeded { 0 } else { known.saturating_add(1) });
+    /// Counts these failed runs of a candidate: those that ended by themselves, were unhealthy, or could not begin for want of the facts, since
+    /// the last one that succeeded. `None`: one has succeeded.
+    fn count_failed_runs(&mut self, member: &MemberId, more: Option<u32>) {
+        let Some(more) = more else {
+            self.failed_runs.remove(member);
+            return;
+        };
+        let known = self.failed_runs.entry(member.clone()).or_default();
+        *known = known.saturating_add(more);
+        if self.failed_runs.len() > MOST_FAILED {
+            self.failed_runs.retain(|known, _| known == member || self.candidates.contains_key(known));
+        }
     }
 
     /// Counts the failed runs that another one follows in the same lead (`--restart`): its attempt shows them. That of a key or a window counts those
@@ -267,21 +275,9 @@ impl Observer {
         let (attempt, earlier) = (job.attempt.unwrap_or(1), before.and_then(|job| job.attempt).unwrap_or(1));
         let ran = job.since_ms.filter(|_| job.state == JobState::Running).map(Duration::from_millis);
         if attempt < earlier || ran >= Some(SOUND_RUN) {
-            self.note_failed_runs(member, 0);
+            self.count_failed_runs(member, None);
         } else if attempt > earlier {
-            let known = self.failed_runs.get(member).copied().unwrap_or_default();
-            self.note_failed_runs(member, known.saturating_add(attempt - earlier));
-        }
-    }
-
-    fn note_failed_runs(&mut self, member: &MemberId, count: u32) {
-        if count == 0 {
-            self.failed_runs.remove(member);
-            return;
-        }
-        self.failed_runs.insert(member.clone(), count);
-        if self.failed_runs.len() > MOST_FAILED {
-            self.failed_runs.retain(|known, _| known == member || self.candidates.contains_key(known));
+            self.count_failed_runs(member, Some(attempt - earlier));
         }
     }
 

@@ -13,10 +13,10 @@ fn of_a_few_candidates_each_is_kept() {
     let mut observer = observer();
     let [one, other] = &["one", "other"].map(MemberId::from);
     for member in [one, other, other] {
-        observer.note_run(member, false);
+        observer.count_failed_runs(member, Some(1));
     }
     assert_eq!(failed_runs(&observer, [one, other]), [1, 2]);
-    observer.note_run(other, true);
+    observer.count_failed_runs(other, None);
     assert_eq!(failed_runs(&observer, [one, other]), [1, 0]);
 }
 
@@ -26,7 +26,7 @@ fn of_very_many_candidates_only_those_that_are_there_are_kept() {
     hello(&mut observer, 0, 0, "m7");
     let member = |number: usize| MemberId::from(&*format!("m{number}"));
     for number in 0..=MOST_FAILED {
-        observer.note_run(&member(number), false);
+        observer.count_failed_runs(&member(number), Some(1));
     }
     let [first, there, last] = &[0, 7, MOST_FAILED].map(member);
     assert_eq!(failed_runs(&observer, [first, there, last]), [0, 1, 1]);
