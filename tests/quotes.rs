@@ -75,7 +75,7 @@ const SAY_WHAT_TO_DO: [&str; 88] = [
     "the job has ended after …, which process 1 of this container …",
     "topic …: Kafka does not make it now …",
     "released term …: …; Kafka has not confirmed it, …",
-    "released term …: …; this candidate stands for election no more …",
+    "released term …: …; this process does not stand for this election again …",
     "… open files (ulimit -n, LimitNOFILE=) are enough to lead …",
     "… The elections there wait until there is one",
     "… no answer from the leader of …",

@@ -408,7 +408,7 @@ fn released(term: Offset, why: Why, delivered: bool) -> Event {
     let shown = because(why.as_str());
     let unconfirmed = "; Kafka has not confirmed it, so the others may have to wait out the lease";
     // With many roles no exit says so.
-    let left = "; this candidate stands for election no more until it is started again";
+    let left = "; this process does not stand for this election again until it is restarted";
     let rest = [(!delivered).then_some(unconfirmed), (why == Why::RestartLimit).then_some(left)];
     let rest: String = rest.into_iter().flatten().collect();
     let level = if rest.is_empty() { Level::Info } else { Level::Warning };

@@ -78,7 +78,7 @@ pub(super) fn rows(
                 let then = moment(at, left);
                 page.row(
                     "claimable",
-                    &format!("{then}, by one that stands by; start none before, since it would not wait"),
+                    &format!("{then}, by one that stands by; start no other before then: it would not wait"),
                 );
                 return page.row("why", REMADE);
             }
@@ -244,8 +244,7 @@ mod tests {
     #[test]
     fn in_a_topic_that_was_created_again_the_page_shows_until_when_the_standbys_wait() {
         let page = rows_of_an_empty_journal(60_000, 8);
-        let claimable =
-            "\nclaimable  at 12:01:00Z (in 52s), by one that stands by; start none before, since it would not wait\n";
+        let claimable = "\nclaimable  at 12:01:00Z (in 52s), by one that stands by; start no other before then: it would not wait\n";
         assert!(page.starts_with(claimable), "{page}");
         assert!(page.contains("\nwhy        the topic was made anew"), "{page}");
         assert_eq!(rows_of_an_empty_journal(0, 8), "\n");
@@ -253,7 +252,10 @@ mod tests {
 
     #[test]
     fn if_no_standby_claims_in_time_the_page_shows_where_to_look() {
-        assert!(rows("stopped", Some("d2"), 30).contains("\nwhy        no standby has claimed: "));
+        assert!(rows("stopped", Some("d2"), 30).contains(
+            "\nwhy        no standby has claimed: it has died since its hello, or Kafka refuses its records, or (--patience never) the consumer \
+             group has chosen none; see its log\n"
+        ));
         assert_eq!(rows_of_an_empty_journal(0, 11), format!("\nwhy        {LOOK}\n"), "nobody has ever led");
     }
 }

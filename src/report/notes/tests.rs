@@ -145,7 +145,7 @@ fn sentences_about_the_outcome_of_a_run() {
             "the job was ended by SIGKILL after 2.152s (status 137)",
             "released term 42: the job has ended",
             "released term 42: a signal to neli-run; Kafka has not confirmed it, so the others may have to wait out the lease",
-            "released term 42: the job failed too often; this candidate stands for election no more until it is started again",
+            "released term 42: the job failed too often; this process does not stand for this election again until it is restarted",
             "v1.42 was done by db2 at 2026-01-31T02:00:04.000Z (term 57, exit 0 after 3.2s)",
             "2026-01-31T00:00:00Z is not run any more, since the newer window 2026-02-01T00:00:00Z failed, run by db2 (term 58, exit 3); no retries are left; \
              neli-run forget --newest-window makes it run again",
