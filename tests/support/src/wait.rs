@@ -28,7 +28,7 @@ pub fn after(while_: Duration) -> u64 {
 }
 
 /// The shortest and the longest pause between two questions.
-const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(10)];
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
 /// Calls `ask` until it returns a value; `None` if it did not within `bound`. It pauses for a hundredth of the time that has passed: a question
 /// may cost more processor time than what is waited for.
