@@ -21,7 +21,7 @@ use neli_proto::leadership::ReadAt;
 use neli_proto::node::Event;
 use neli_proto::note::Refusal;
 use neli_proto::reminder::Reminder;
-use neli_proto::supervisor::Ending;
+use neli_proto::supervisor::{self, Ending};
 use neli_proto::time::Time;
 use nix::sys::signalfd::SignalFd;
 use nix::unistd::Pid;
@@ -119,13 +119,17 @@ impl MainLoop {
             let election = elections.election(number, 1);
             roles.push(Role::new(&config, &kafka_session, election, &job_maker.member, &logger, started)?);
         }
+        let has_guard = job.is_some();
         if let Some(role) = roles.first_mut() {
             role.job = job;
         }
         let (most, are_spread) = config.roles.map_or((None, true), |roles| (roles.most, roles.are_spread));
         let hello = role::own_hello(&config, &job_maker.member);
-        let nodes =
-            Nodes::new(roles, kafka_session, many_roles(hello, elections, config.timings.elector(), most, are_spread));
+        let many = many_roles(hello, elections, config.timings.elector(), most, are_spread);
+        let mut nodes = Nodes::new(roles, kafka_session, many);
+        if !has_guard {
+            nodes.tell_all(&Event::Job(supervisor::Event::HasGuard(false)));
+        }
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         let cannot_wait = "the main loop can't wait for events";
         let broker_end = broker.as_ref().and_then(|found| found.connection.end());

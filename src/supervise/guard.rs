@@ -22,7 +22,6 @@ use crate::text::why_not_started;
 impl MainLoop {
     pub(super) fn order(&mut self, role: usize, order: &Order) {
         if let Order::Spawn { .. } = order {
-            self.need_guard(role);
             self.shell.terminal.forget_job();
             if self.nodes.roles[role].job.as_ref().is_some_and(|job| job.config.foreground) {
                 self.shell.terminal.about_to_hand_on();
@@ -32,17 +31,12 @@ impl MainLoop {
         } else if let Order::Command { kind: CommandKind::Health, id, .. } = order {
             return self.check_health(role, *id, order);
         }
-        if let Some(awaited) = self.guard_starts.awaited(role) {
-            let answer = awaited.put(order);
-            // No job of that term has run, because a job needs a guard.
-            if awaited.is_over() {
-                self.guard_starts.remove(role);
-            }
-            self.answer_for_guard(role, answer);
-        } else if let Some(job) = &self.nodes.roles[role].job {
+        if let Some(job) = &self.nodes.roles[role].job {
             job.send(order, None);
+        } else if let Order::Over { .. } = order {
+            // No job of that term has run, because a job needs a guard.
+            self.guard_starts.remove(role);
         }
-        // A role without a guard has held no term in this process since it last had a guard.
     }
 
     /// Sends the orders that are queued for a role's guard. If the guard does not read them, the supervisor notices the missing answers.
@@ -117,34 +111,21 @@ impl MainLoop {
 
     /// Starts the next guard whose turn it is, if any. It starts only one, so that all other due work comes before the next one.
     pub(super) fn start_next_guard(&mut self) {
-        let Some((role, mut awaited)) = self.guard_starts.next(clock::now()) else { return };
-        let answer = awaited.turn(clock::now());
-        if awaited.is_over() {
-            self.guard_starts.remove(role);
-            self.answer_for_guard(role, answer);
-        } else {
-            self.start_first_guard(role);
-            if let Some(job) = &self.nodes.roles[role].job {
-                awaited.into_orders().for_each(|order| job.send(&order, None));
-                self.nodes.touch(role);
-            }
-        }
+        let Some(role) = self.guard_starts.next(clock::now()) else { return };
+        self.start_first_guard(role);
         // In each turn guards' answers are handled before Kafka's events. With many guards, no heartbeat would be read without this call.
         self.handle_session_events();
         self.perform();
-    }
-
-    fn answer_for_guard(&mut self, role: usize, answer: Option<Answer>) {
-        if let Some(answer) = answer {
-            self.tell(role, node::Event::Guard(answer));
-        }
     }
 
     fn start_first_guard(&mut self, role: usize) {
         let (election, release) = (&self.nodes.roles[role].election, self.release_config(role));
         let guard_config = self.job_maker.guard_config(&self.config, election, Some(release));
         match self.reserve.lent(|| self.job_maker.start_job(guard_config, GuardHandle::begin)) {
-            Ok(job) => self.nodes.roles[role].job = Some(job),
+            Ok(job) => {
+                self.nodes.roles[role].job = Some(job);
+                self.job_event(role, Event::HasGuard(true));
+            }
             Err(error) => self.guard_refused(role, "the guard can't be started", &error),
         }
     }
@@ -166,11 +147,9 @@ impl MainLoop {
 
     pub(super) fn start_guard(&mut self, role: usize) {
         let Some(job) = &mut self.nodes.roles[role].job else {
-            // One that could not be started before, unless it waits for its turn.
-            if self.guard_starts.awaited(role).is_none() {
-                self.start_first_guard(role);
-            }
-            return;
+            // One that could not be started before.
+            self.guard_starts.remove(role);
+            return self.start_first_guard(role);
         };
         // Several guards may have died together. Waiting for the exec of each would delay the other roles' heartbeats.
         let is_one_of_many = self.config.elections.are_many();

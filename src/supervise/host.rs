@@ -61,9 +61,12 @@ impl Host for MainLoop {
             self.settling.begin(clock::now());
         }
         if self.nodes.has_many_roles() {
-            let awaited = self.guard_starts.awaited(role);
-            if self.nodes.roles[role].part_with_idle_guard(awaited.as_deref()) {
+            let of = &mut self.nodes.roles[role];
+            if of.part_with_idle_guard(self.guard_starts.waits(role)) {
                 self.guard_starts.remove(role);
+                self.job_event(role, supervisor::Event::HasGuard(false));
+            } else if of.node.supervisor().awaits_guard() {
+                self.need_guard(role);
             }
         }
         self.publisher.iter_mut().for_each(|publisher| publisher.has_changed(role));

@@ -2,12 +2,12 @@
 
 use anyhow::{Context as _, Result};
 use neli_kafka::{ElectionId, HasNode, Session, hello, new_node};
-use neli_proto::guard::AwaitedGuard;
 use neli_proto::hello::Hello;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::node::{Node, Settings};
 use neli_proto::record::MemberId;
 use neli_proto::spread::Holding;
+use neli_proto::supervisor::Job;
 use neli_proto::time::Time;
 
 use crate::config::Config;
@@ -67,12 +67,13 @@ impl Role {
         self.job.as_ref().and_then(|job| job.guard.poll_timeout())
     }
 
-    /// For one of several roles, of which a guard waits to be started, perhaps. One that another candidate leads needs no guard here; a claim starts
+    /// For one of several roles, whose guard `waits` to be started or not. One that another candidate leads needs no guard here; a claim starts
     /// another one. Returns whether the role had a guard, or waited for one.
-    pub(super) fn part_with_idle_guard(&mut self, awaited: Option<&AwaitedGuard>) -> bool {
+    pub(super) fn part_with_idle_guard(&mut self, waits: bool) -> bool {
         let is_led_elsewhere = || matches!(self.node.holding(), Holding::Held { .. } | Holding::Done);
-        let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle) || awaited.is_some_and(AwaitedGuard::is_idle);
-        let parts = has_idle && !self.node.supervisor().lacks_guard() && is_led_elsewhere();
+        let supervisor = self.node.supervisor();
+        let has_idle = self.job.as_ref().is_some_and(GuardedJob::is_idle) || waits && *supervisor.job() == Job::None;
+        let parts = has_idle && !supervisor.lacks_guard() && is_led_elsewhere();
         self.job.take_if(|_| parts);
         parts
     }

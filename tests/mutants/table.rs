@@ -1,5 +1,5 @@
 //! The mutants: each breaks one rule of the protocol, or of the code that carries it out. Those in this file and in [`law`] lead to two jobs at
-//! once. [`awaited_guard`] has those about guards that start late, and [`guard_watch`] those about guards that do not answer. With those of
+//! once. [`late_guard`] has those about guards that start late, and [`guard_watch`] those about guards that do not answer. With those of
 //! [`behaviour`] the wrong candidate leads or a job starts at the wrong time, and after those of [`stalls`] there is no leader,
 //! or a leader's job is killed without need. With those of [`once`] a key's job runs again, with those of [`schedule`] a window's runs
 //! again or not at all, and with those of [`overlap`] a third job runs, or two run for too long.
@@ -7,9 +7,9 @@
 use crate::mutant::Notice::{Chaos, Model, Scenarios};
 use crate::mutant::{Edit, Mutant, edit, edit_in};
 
-mod awaited_guard;
 mod behaviour;
 mod guard_watch;
+mod late_guard;
 mod law;
 mod library;
 mod once;
@@ -24,7 +24,7 @@ pub(crate) fn mutants() -> impl Iterator<Item = &'static Mutant> {
     let of_claims = overlap::MUTANTS.iter().chain(roles::MUTANTS);
     MUTANTS
         .iter()
-        .chain(awaited_guard::MUTANTS)
+        .chain(late_guard::MUTANTS)
         .chain(behaviour::MUTANTS)
         .chain(guard_watch::MUTANTS)
         .chain(law::MUTANTS)

@@ -17,7 +17,7 @@ pub use message::{Action, Answer, CommandKind, Event, Grant, Named, Order, Remai
 pub use obeying::SupervisorLife;
 pub use queue::Queue;
 pub use run::RunPhase;
-pub use starts::{AwaitedGuard, GuardStarts};
+pub use starts::GuardStarts;
 
 use crate::job::CommandEnd;
 use crate::time::Time;

@@ -164,14 +164,25 @@ struct NextGuard {
     deaths: u32,
     /// When the last of them was started.
     started: Option<Time>,
-    /// When to start the next one; `None` while there is a guard.
-    due: Option<Time>,
+    /// Whether there is one now.
+    presence: Presence,
     /// Whether the guard has said that it is set up.
     is_ready: bool,
     /// Whether its predecessor died before it had said that, so that this one may die in the same way.
     is_doubtful: bool,
     /// Whether the guard did not answer and was sent SIGKILL, which may stay pending for long.
     is_killed: bool,
+}
+
+/// Whether there is a guard.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+enum Presence {
+    #[default]
+    There,
+    /// None was needed: one of many roles has a guard only while it is claimed or led.
+    Unneeded,
+    /// The last one is dead, and the next one is started at this time.
+    Due(Time),
 }
 
 impl NextGuard {
@@ -196,7 +207,7 @@ impl NextGuard {
         if self.started.is_none_or(|at| now.since(at) >= Self::LONG_LIFE) {
             self.deaths = 0;
         }
-        self.due = Some(now + doubled(Self::FIRST_DELAY, self.deaths, Self::LONGEST_DELAY));
+        self.presence = Presence::Due(now + doubled(Self::FIRST_DELAY, self.deaths, Self::LONGEST_DELAY));
         self.deaths = self.deaths.saturating_add(1);
     }
 
@@ -286,6 +297,10 @@ impl Supervisor {
             }
             Event::GuardNotStarted { again } => self.guard_not_started(now, again),
             Event::GuardStuck { pids, are_all } => self.stuck(Note::GuardStuck { pids, are_all }),
+            Event::HasGuard(true) => self.guard_started(now),
+            Event::HasGuard(false) => {
+                self.next_guard = NextGuard { presence: Presence::Unneeded, ..NextGuard::default() }
+            }
             Event::HealthEnded { id, end, last_line } => {
                 if let Some(health) = &mut self.health {
                     health.command_ended(now, id, end, last_line);
@@ -372,6 +387,8 @@ pub enum Event {
     GuardDied,
     /// No guard could be started. `again`: only for now, so that another attempt follows; otherwise there will be none.
     GuardNotStarted { again: bool },
+    /// Whether one of many roles has a guard from now on: it was started, or none is needed.
+    HasGuard(bool),
     /// The health command of this number has ended. The last line of its output may be empty.
     HealthEnded { id: u32, end: CommandEnd, last_line: Box<str> },
     /// The guard did not answer, was sent SIGKILL a lease ago, and has not ended. These processes of its job are alive, as far as they can be

@@ -6,8 +6,6 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use core::time::Duration;
 
-use super::message::{Answer, Grant, Order};
-use super::queue::Queue;
 use crate::time::Time;
 
 /// The guards that are starting and those that wait, by the numbers of their roles.
@@ -15,8 +13,8 @@ use crate::time::Time;
 pub struct GuardStarts {
     at_once: usize,
     patience: Duration,
-    /// Waiting roles in order, each with the time at which its guard was wanted, and the orders for it.
-    waiting: VecDeque<(usize, Time, AwaitedGuard)>,
+    /// Waiting roles in order, each with the time at which its guard was wanted.
+    waiting: VecDeque<(usize, Time)>,
     /// The roles whose guard was forked but has not started the job yet, and since when.
     starting: BTreeMap<usize, Time>,
 }
@@ -31,115 +29,44 @@ impl GuardStarts {
 
     /// Notes that a role wants a guard from now on, unless it waits already.
     pub fn want(&mut self, role: usize, now: Time) {
-        if self.awaited(role).is_none() {
-            self.waiting.push_back((role, now, AwaitedGuard::default()));
+        if !self.waits(role) {
+            self.waiting.push_back((role, now));
         }
     }
 
-    /// The role's guard, if it waits.
-    pub fn awaited(&mut self, role: usize) -> Option<&mut AwaitedGuard> {
-        self.waiting.iter_mut().find(|(waiting, ..)| *waiting == role).map(|(.., awaited)| awaited)
+    /// Whether the role's guard waits.
+    pub fn waits(&self, role: usize) -> bool {
+        self.waiting.iter().any(|(waiting, _)| *waiting == role)
     }
 
     /// The role whose guard must start now, if any. From then on it counts as starting.
-    pub fn next(&mut self, now: Time) -> Option<(usize, AwaitedGuard)> {
-        let (_, wanted, _) = *self.waiting.front()?;
+    pub fn next(&mut self, now: Time) -> Option<usize> {
+        let (_, wanted) = *self.waiting.front()?;
         // A guard whose job is not ordered, for example because Kafka does not answer its claim, blocks the others
         // only briefly.
         self.starting.retain(|_, since| now < *since + self.patience);
         if self.starting.len() >= self.at_once && now < wanted + self.patience {
             return None;
         }
-        let (role, _, awaited) = self.waiting.pop_front()?;
+        let (role, _) = self.waiting.pop_front()?;
         self.starting.insert(role, now);
-        Some((role, awaited))
+        Some(role)
     }
 
     /// Removes the role: its guard has started its job, or will not start it.
     pub fn remove(&mut self, role: usize) {
         if self.starting.remove(&role).is_none() {
-            self.waiting.retain(|(waiting, ..)| *waiting != role);
+            self.waiting.retain(|(waiting, _)| *waiting != role);
         }
     }
 
     /// When to call [`next`](Self::next) again, unless a start ends before.
     pub fn poll_timeout(&self) -> Option<Time> {
-        let (_, wanted, _) = self.waiting.front()?;
+        let (_, wanted) = self.waiting.front()?;
         if self.starting.len() < self.at_once {
             return Some(*wanted);
         }
         self.starting.values().chain([wanted]).min().map(|since| *since + self.patience)
-    }
-}
-
-// ---- a guard that has not been started yet, and the orders for it --------------------------------------------------
-
-/// The orders for a guard that has not been started yet, in the order in which they were given.
-///
-/// It answers in the guard's place while there is no job to guard, so that the guard does not count as hanging. If a grant is extended
-/// meanwhile, the guard gets the last one. If the term ends before the guard is started, none is started, since no process of that term is
-/// alive.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct AwaitedGuard {
-    orders: Queue<Order, ()>,
-    /// The last grant.
-    grant: Option<Grant>,
-    is_job_ordered: bool,
-    is_over: bool,
-}
-
-impl AwaitedGuard {
-    /// Keeps an order. Returns the answer to it, if there is one.
-    #[must_use]
-    pub fn put(&mut self, order: &Order) -> Option<Answer> {
-        if let Order::Lease(grant) | Order::Spawn { grant, .. } = order {
-            let (is_first, is_job) = (self.grant.replace(*grant).is_none(), matches!(order, Order::Spawn { .. }));
-            self.is_job_ordered |= is_job;
-            if is_first || is_job {
-                self.orders.put(order, None);
-            }
-            // That a job is accepted only the guard can say.
-            return Some(Answer::Extended { until: grant.until });
-        }
-        if self.is_job_ordered && matches!(order, Order::Kill | Order::Stop { .. }) {
-            self.is_over = true;
-            return Some(Answer::Gone);
-        }
-        self.is_over |= matches!(order, Order::Over { .. });
-        self.orders.put(order, None);
-        None
-    }
-
-    /// Whether the guard need not be started any more.
-    pub const fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    /// Whether no term is held.
-    pub const fn is_idle(&self) -> bool {
-        self.grant.is_none()
-    }
-
-    /// Called when the guard may start: nothing is started after the guard's deadline, which is answered.
-    #[must_use]
-    pub fn turn(&mut self, now: Time) -> Option<Answer> {
-        let Grant { term, until, .. } = self.grant?;
-        self.is_over = now >= until;
-        self.is_over.then_some(Answer::Fenced { term, end: None })
-    }
-
-    /// The first orders for the started guard, with the present deadline and not that of the original order.
-    pub fn into_orders(self) -> impl Iterator<Item = Order> {
-        let Self { mut orders, grant, .. } = self;
-        core::iter::from_fn(move || {
-            Some(match (orders.take_first()?, grant) {
-                (Order::Lease(_), Some(grant)) => Order::Lease(grant),
-                (Order::Spawn { run, attempt, window, .. }, Some(grant)) => {
-                    Order::Spawn { grant, run, attempt, window }
-                }
-                (order, _) => order,
-            })
-        })
     }
 }
 
@@ -166,7 +93,7 @@ mod tests {
     }
 
     fn all_next(starts: &mut GuardStarts, now: Time) -> Vec<usize> {
-        core::iter::from_fn(|| starts.next(now)).map(|(role, _)| role).collect()
+        core::iter::from_fn(|| starts.next(now)).collect()
     }
 
     #[test]
@@ -220,86 +147,5 @@ mod tests {
         let due = starts.poll_timeout().unwrap();
         assert_eq!(due, at(10) + PATIENCE);
         assert_eq!(all_next(&mut starts, due), [2]);
-    }
-}
-
-#[cfg(test)]
-mod tests_of_awaited {
-    use alloc::vec::Vec;
-
-    use super::*;
-    use crate::guard::message::{CommandKind, Target};
-
-    const SIGNAL: Order = Order::Signal { signal: 10, to: Target::Main };
-    const STOP: Order = Order::Stop { signal: Some(15), kill_at: Time::from_nanos(9) };
-
-    fn grant(until: u64) -> Grant {
-        Grant { term: 7, seen: 8, next_seq: 3, until: Time::from_nanos(until) }
-    }
-
-    fn spawn(until: u64) -> Order {
-        Order::Spawn { grant: grant(until), run: 1, attempt: 1, window: None }
-    }
-
-    fn awaited(orders: &[Order]) -> AwaitedGuard {
-        let mut guard = AwaitedGuard::default();
-        for order in orders {
-            let _ = guard.put(order);
-            assert!(!guard.is_over(), "{order:?}");
-        }
-        guard
-    }
-
-    #[test]
-    fn orders_are_kept_in_order_and_the_job_starts_with_the_deadline_of_now() {
-        let command = Order::Command { kind: CommandKind::Lead, id: 1, kill_at: Time::from_nanos(5) };
-        let released = Order::Released { term: 5 };
-        let guard = awaited(&[released, spawn(10), command, Order::Lease(grant(20)), SIGNAL]);
-        assert_eq!(guard.into_orders().collect::<Vec<_>>(), [released, spawn(20), command, SIGNAL]);
-    }
-
-    /// The supervisor takes a guard that does not answer for one that hangs.
-    #[test]
-    fn each_grant_is_answered_and_the_guard_gets_the_last_one() {
-        let (lease, until) = (|until| Order::Lease(grant(until)), Time::from_nanos);
-        let mut guard = AwaitedGuard::default();
-        // With `--settle` the first order is a lease.
-        assert_eq!(guard.put(&lease(10)), Some(Answer::Extended { until: until(10) }));
-        assert_eq!(guard.put(&lease(20)), Some(Answer::Extended { until: until(20) }));
-        assert_eq!(guard.put(&spawn(20)), Some(Answer::Extended { until: until(20) }));
-        assert_eq!(guard.put(&lease(30)), Some(Answer::Extended { until: until(30) }));
-        assert_eq!(guard.into_orders().collect::<Vec<_>>(), [lease(30), spawn(30)]);
-    }
-
-    #[test]
-    fn a_term_that_ends_before_its_guard_is_started_leaves_nothing() {
-        for end in [Order::Kill, STOP] {
-            let mut guard = awaited(&[spawn(10)]);
-            assert_eq!((guard.put(&end), guard.is_over()), (Some(Answer::Gone), true));
-        }
-        let mut guard = awaited(&[Order::Lease(grant(10))]);
-        assert_eq!((guard.put(&Order::Over { term: 7 }), guard.is_over()), (None, true));
-    }
-
-    /// There is no end to wait for if no job was ordered.
-    #[test]
-    fn a_stop_ends_the_wait_only_if_a_job_was_ordered() {
-        let guard = awaited(&[Order::Lease(grant(10)), STOP, Order::Kill]);
-        assert_eq!(guard.into_orders().collect::<Vec<_>>(), [Order::Lease(grant(10)), STOP, Order::Kill]);
-    }
-
-    #[test]
-    fn nothing_is_started_at_its_deadline() {
-        let mut guard = awaited(&[spawn(10), Order::Lease(grant(20))]);
-        assert_eq!((guard.turn(Time::from_nanos(19)), guard.is_over()), (None, false));
-        let fenced = Answer::Fenced { term: 7, end: None };
-        assert_eq!((guard.turn(Time::from_nanos(20)), guard.is_over()), (Some(fenced), true));
-    }
-
-    #[test]
-    fn one_for_which_no_term_is_held_is_idle() {
-        assert!(AwaitedGuard::default().is_idle() && awaited(&[Order::Released { term: 5 }]).is_idle());
-        assert!(!awaited(&[spawn(10)]).is_idle());
-        assert_eq!(AwaitedGuard::default().turn(Time::from_nanos(u64::MAX)), None);
     }
 }

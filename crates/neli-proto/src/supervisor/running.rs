@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use super::terminal::{REST_ENDS_WITHIN, SIGKILL};
 use super::watch::Watch;
-use super::{Job, JobStatus, Lost, NextGuard, OwnEnd, Run, Supervisor};
+use super::{Job, JobStatus, Lost, NextGuard, OwnEnd, Presence, Run, Supervisor};
 use crate::guard::{Answer, CommandKind, Order, SeenEnd, Step};
 use crate::note::Note;
 use crate::record::{JobState, Offset, Why};
@@ -277,12 +277,14 @@ impl Supervisor {
 
     /// When the next guard is started; `None` while processes of the last one's job are left.
     pub(super) fn next_guard_due(&self) -> Option<Time> {
-        self.next_guard.due.filter(|_| self.job.is_between_runs())
+        let Presence::Due(at) = self.next_guard.presence else { return None };
+        Some(at).filter(|_| self.job.is_between_runs())
     }
 
     /// When a guard that may fail as its predecessor did counts as one that hangs before it is set up. Beside a job its answers show that.
     pub(super) fn setup_hangs_at(&self) -> Option<Time> {
-        let is_awaited = self.next_guard.is_doubtful && self.next_guard.due.is_none() && self.job == Job::None;
+        let is_awaited =
+            self.next_guard.is_doubtful && self.next_guard.presence == Presence::There && self.job == Job::None;
         self.next_guard.started.filter(|_| is_awaited).map(|started| started + NextGuard::LONG_LIFE)
     }
 
@@ -296,13 +298,30 @@ impl Supervisor {
         if self.next_guard_due().is_none_or(|due| now < due) {
             return;
         }
-        (self.next_guard.due, self.next_guard.started) = (None, Some(now));
         self.actions.push_back(Action::StartGuard);
+        self.guard_started(now);
+    }
+
+    /// Whether a term has begun although there was no guard: none runs under it before one is started.
+    pub fn awaits_guard(&self) -> bool {
+        self.next_guard.presence == Presence::Unneeded && self.job != Job::None
+    }
+
+    /// Handles that there is a guard again, which may get the term that waited for it.
+    pub(super) fn guard_started(&mut self, now: Time) {
+        if self.next_guard.presence == Presence::There {
+            return;
+        }
+        (self.next_guard.presence, self.next_guard.started) = (Presence::There, Some(now));
         let Some(grant) = self.grant.filter(|_| self.job != Job::None) else { return };
+        if now >= grant.until {
+            return self.fenced(grant.term, None);
+        }
         self.watch = Some(Watch::new(grant.until));
         // A run that waited for the guard may begin now. If none is due yet, the guard must get the term at once, since it must release it
         // if this process dies.
-        if self.run_due().is_none_or(|due| now < due) {
+        self.start_run_if_due(now);
+        if self.job != Job::Ordered {
             self.extend(now, grant);
         }
     }
@@ -349,7 +368,7 @@ impl Supervisor {
         match answer {
             Answer::Accepted { until } | Answer::Extended { until } => {
                 self.watch.iter_mut().for_each(|watch| watch.answered(until));
-                // One of many guards is started long after the order, perhaps.
+                // One of many guards is set up long after the order, perhaps.
                 if let Answer::Accepted { .. } = answer {
                     self.run.executes_by = Some(until.max(now + EXEC_TAKES));
                 }

@@ -4,7 +4,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::watch::Watch;
-use super::{Job, JobReport, JobStatus, Lost, Run, Supervisor};
+use super::{Job, JobReport, JobStatus, Lost, Presence, Run, Supervisor};
 use crate::guard::{Grant, Order, SeenEnd};
 use crate::health::Health;
 use crate::note::Note;
@@ -97,7 +97,7 @@ impl Supervisor {
         (self.over, self.fenced) = (None, None);
         self.report = JobReport { state: JobState::Starting, pid: None, attempt: 1, since: now };
         self.failed_runs.begin_term();
-        if self.next_guard.due.is_none() {
+        if self.next_guard.presence == Presence::There {
             self.watch = Some(Watch::new(grant.until));
         }
         if self.holds {
@@ -131,7 +131,7 @@ impl Supervisor {
             watch.ask(now, grant.until);
             self.grant = Some(grant);
             self.order(Order::Lease(grant));
-        } else if self.next_guard.due.is_some() {
+        } else if self.next_guard.presence != Presence::There {
             self.grant = Some(grant);
         }
     }

@@ -24,7 +24,7 @@ use crate::setup::{Occasion, Setup, Who};
 use crate::world::Breach;
 
 pub(crate) use input::{Bounds, Input};
-use late_guard::GuardStart;
+pub(crate) use late_guard::GuardStart;
 pub(crate) use reader::{Reader, Reading};
 
 mod deaths;
@@ -142,6 +142,10 @@ impl Machine {
             forgets_at_begin: 0,
             facts_events: VecDeque::new(),
         };
+        if setup.guards_start_late {
+            machine.guard.life = Life::Dead;
+            machine.hear_of_job(now, Event::HasGuard(false));
+        }
         if !candidate.claim_delay.is_zero() {
             machine.node.handle(now, node::Event::SpreadBy(Some(candidate.claim_delay)));
         }
@@ -299,6 +303,9 @@ impl Machine {
                 break;
             }
         }
+        if self.node.supervisor().awaits_guard() {
+            self.need_guard();
+        }
         if !self.is_judged && self.node.leads().is_some() {
             actions.breach = Some(Breach::Unjudged);
         }
@@ -351,7 +358,7 @@ impl Machine {
             // The topic that is read from now on has not been judged.
             Action::RenewGuard => {
                 let job = self.guard.job;
-                if matches!(self.guard_start, GuardStart::Begun) {
+                if self.guard_start == GuardStart::Begun {
                     self.guard = self.guard.anew();
                     self.guard.job = job;
                 }
@@ -384,7 +391,7 @@ impl Machine {
 
     fn kill_silent_guard(&mut self, now: Time, actions: &mut Actions) {
         actions.logged.push("kills its guard, which does not answer".to_owned());
-        if !matches!(self.guard_start, GuardStart::Begun) {
+        if self.guard_start != GuardStart::Begun {
             actions.breach = Some(Breach::UnstartedKilled);
         } else if self.guard.has_answered_all() && self.answers.is_empty() {
             actions.breach = Some(Breach::AnsweringGuardKilled);

@@ -46,11 +46,9 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
         is_right
             || matches!(
                 breach,
-                Breach::DeadlineMovedBack
-                    | Breach::KeptForgotten
+                Breach::KeptForgotten
                     | Breach::RanAgain
                     | Breach::ReleasedUnread
-                    | Breach::StartedLate
                     | Breach::TwoJobs
                     | Breach::Unjudged
                     | Breach::UnstartedKilled

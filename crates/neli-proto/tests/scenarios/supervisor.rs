@@ -158,6 +158,8 @@ impl Scenario {
             "foreground" => Event::ForegroundSeen(foreground(words.word(1))),
             "guard-died" => Event::GuardDied,
             "guard-not-started" => Event::GuardNotStarted { again: words.says("again") },
+            "guard-parted" => Event::HasGuard(false),
+            "guard-started" => Event::HasGuard(true),
             "job-stopped" => Event::JobStopped {
                 signal: words.number(1),
                 foreground: words.value("foreground").map_or(Foreground::Elsewhere, foreground),

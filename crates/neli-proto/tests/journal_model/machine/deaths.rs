@@ -4,7 +4,7 @@ use neli_proto::guard::Queue;
 use neli_proto::guard::{Grant, Order};
 use neli_proto::time::Time;
 
-use super::{Machine, Reader, Reading};
+use super::{GuardStart, Machine, Reader, Reading};
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::Life;
 use crate::kafka::Log;
@@ -33,7 +33,9 @@ impl Machine {
 
     /// Clears the state of a dead process, since all dead processes behave alike.
     pub(crate) fn forget(&mut self) {
-        self.forget_late_guard();
+        if self.guard_start == GuardStart::Waits {
+            self.guard_start = GuardStart::Unneeded;
+        }
         self.reader = Reader::default();
         self.late_answer = None;
         (self.check, self.hooks) = (None, Vec::new());

@@ -6,7 +6,7 @@ use neli_proto::guard::{CommandKind, Order};
 use neli_proto::supervisor::Event;
 use neli_proto::time::Time;
 
-use super::{Actions, Machine};
+use super::{Actions, GuardStart, Machine};
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::{GuardOutput, Life};
 use crate::setup::Setup;
@@ -34,7 +34,10 @@ impl Machine {
                 CommandKind::Lead => self.hooks.push(id),
             };
         }
-        if self.put_off(now, &order, actions) {
+        if self.guard_start != GuardStart::Begun {
+            if let Order::Over { .. } = order {
+                self.guard_start = GuardStart::Unneeded;
+            }
             return;
         }
         let by_hand = is_flawed(WorldFlaw::SupervisorSpawns) && matches!(order, Order::Spawn { .. });

@@ -11,14 +11,10 @@ pub(crate) enum Breach {
     KeptForgotten,
     /// A timeout stays due after it was handled.
     BusyLoop,
-    /// A guard was started with an earlier deadline than the one in the answer that the program gave in its place.
-    DeadlineMovedBack,
     /// R6: a term was released while its job was alive.
     ReleasedAlive,
     /// R6: a guard released a term after its supervisor's death before it had read all orders.
     ReleasedUnread,
-    /// A guard was started although its deadline had passed.
-    StartedLate,
     /// A suspended process had a job, or a term.
     SuspendedLeader,
     /// R6: a job was started in a term that had been released.

@@ -4,7 +4,7 @@ use neli_proto::time::Time;
 
 use crate::flaws::{WorldFlaw, is_flawed};
 use crate::guard::Life;
-use crate::machine::Machine;
+use crate::machine::{GuardStart, Machine};
 use crate::setup::Who;
 use crate::step::Step;
 use crate::world::{Broker, World};
@@ -96,7 +96,7 @@ impl World {
             steps.push(Step::HookEnds(who));
         }
         self.enabled_faults_at(who, machine, steps);
-        if machine.guard_start.waits() {
+        if machine.guard_start == GuardStart::Waits {
             steps.push(Step::StartGuard(who));
         }
         if machine.guard.life == Life::Dying {
@@ -139,7 +139,7 @@ impl World {
     /// Faults that may affect a supervisor that is awake.
     fn enabled_faults_at(&self, who: Who, machine: &Machine, steps: &mut Vec<Step>) {
         // A guard that waits for its start can't do anything.
-        let guard_works = machine.guard.life == Life::Awake || machine.guard_start.waits();
+        let guard_works = machine.guard.life == Life::Awake || machine.guard_start == GuardStart::Waits;
         let alone_is_allowed = is_flawed(WorldFlaw::BothAsleep);
         if self.faults.pauses > 0 && (guard_works || alone_is_allowed) {
             steps.push(Step::Pause(who));
@@ -239,11 +239,7 @@ impl World {
             let machine: &Machine = self.machine(who)?;
             let supervisor = machine.due().filter(|_| machine.life != Life::Dead);
             let guard = machine.guard.due(self.setup.guard_late);
-            [supervisor, guard, machine.guard_start.deadline()]
-                .into_iter()
-                .flatten()
-                .filter(|due| *due > self.now)
-                .min()
+            [supervisor, guard].into_iter().flatten().filter(|due| *due > self.now).min()
         };
         (0..self.machines.len()).filter_map(at).min()
     }
