@@ -26,7 +26,7 @@ fn list(arguments: &[&str]) -> Answer {
 
 /// The JSON about each election, which is checked against docs/json.md.
 pub(crate) fn json(arguments: &[&str]) -> Vec<Value> {
-    let answer = list(&[&["--json"], arguments].concat());
+    let answer = list(&[&["--json", "--timeout", "30s"], arguments].concat());
     // The broker is shared, so another test may be deleting its topic.
     let is_one_topic = arguments.contains(&"--topic");
     assert!((answer.errors.is_empty() && answer.status == 0) || !is_one_topic, "{answer:?}");
