@@ -9,23 +9,9 @@ _neli__run() {
     prev="$3"
     cmd=""
     opts=""
-    local is_value=""
 
     for i in "${COMP_WORDS[@]:0:COMP_CWORD}"
     do
-        if [[ "${i}" == [=:] ]]; then
-            is_value=yes
-            continue
-        elif [[ -n "${is_value}" ]]; then
-            is_value=""
-            continue
-        fi
-        case "${i}" in
-            -g | --group | -b | --brokers | --properties | --lease | --stop-timeout | --restart | --schedule | --window | --once | --listen | --name | --roles | --spread | --max-roles | --elect | --patience | --priority | --wait | -t | --topic | -X | --property | --heartbeat-interval | --fence-warning | --settle | --overlap | --stop-signal | --restart-delay | --restart-limit | --timezone | --catch-up | --retries | --done-status | --once-retention | --on-loss | --health-cmd | --health-interval | --health-timeout | --health-failures | --health-start | --on-lead | --on-exit | --on-standby | --on-fence | --log-format | --log-file | -[vq]*[gbtX])
-                is_value=yes
-                continue
-                ;;
-        esac
         case "${cmd},${i}" in
             ",$1")
                 cmd="neli__run"

@@ -42,8 +42,6 @@ pub fn script(shell: Shell) -> String {
         Shell::Bash => {
             // If the program's name has a dash, clap uses one name for a subcommand's function and looks for another.
             let script = script.replace("neli__subcmd__run__subcmd__", "neli__run__subcmd__");
-            let script = script.replacen("    opts=\"\"\n", "    opts=\"\"\n    local is_value=\"\"\n", 1);
-            let script = script.replacen(BASH_LOOKS, &(skipping_values() + BASH_LOOKS), 1);
             script.replace("complete -F _neli__run ", "complete -F _neli_run_or_job ") + BASH
         }
         // fish must offer completions even while an option still lacks its value.
@@ -65,25 +63,6 @@ fn with_timezones(script: &str, mark: &str, edited: impl Fn(&str) -> String) -> 
     lines.map(|line| line + "\n").collect()
 }
 
-/// Makes bash skip the value of an option before it looks for a subcommand, because a value is never a subcommand.
-fn skipping_values() -> String {
-    let definition = cli::without_command();
-    let (mut patterns, mut flags, mut with_value) = (Vec::new(), String::new(), String::new());
-    for arg in definition.get_arguments().filter(|arg| !arg.is_positional()) {
-        let takes_value =
-            arg.get_action().takes_values() && arg.get_num_args().is_none_or(|count| count.min_values() > 0);
-        if takes_value {
-            with_value.extend(arg.get_short());
-            patterns.extend(arg.get_short().map(|short| format!("-{short}")));
-            patterns.extend(arg.get_long().map(|long| format!("--{long}")));
-        } else {
-            flags.extend(arg.get_short());
-        }
-    }
-    patterns.push(format!("-[{flags}]*[{with_value}]"));
-    BASH_SKIPS.replace("OPTIONS", &patterns.join(" | "))
-}
-
 fn generated(shell: Shell) -> String {
     // COMMAND is left out, because zsh would take its position for that of the subcommand. In zsh a colon ends the name of a value.
     let named = |arg: Arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg };
@@ -93,26 +72,6 @@ fn generated(shell: Shell) -> String {
     clap_complete::generate(shell, &mut definition, "neli-run", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
-
-/// The place in bash's script where the words before the cursor are searched for a subcommand.
-const BASH_LOOKS: &str = r#"        case "${cmd},${i}" in
-"#;
-
-/// bash splits words at `=` and `:`, so the rest of a value follows as a word of its own.
-const BASH_SKIPS: &str = r#"        if [[ "${i}" == [=:] ]]; then
-            is_value=yes
-            continue
-        elif [[ -n "${is_value}" ]]; then
-            is_value=""
-            continue
-        fi
-        case "${i}" in
-            OPTIONS)
-                is_value=yes
-                continue
-                ;;
-        esac
-"#;
 
 const BASH: &str = r#"
 # Behind -- the job's own completions take over.
