@@ -1257,10 +1257,5 @@ _neli_run_or_job() {
             return
         fi
     done
-    # After = the word before is the option.
-    if [[ "$3" == --timezone || "$3" == "=" && "${COMP_WORDS[COMP_CWORD - 2]}" == --timezone ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$("$1" completions timezones 2> /dev/null)" -- "$2")
-        return
-    fi
     _neli__run "$@"
 }

@@ -65,7 +65,7 @@ ABRT\t''
 none\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-delay -d 'Time from the end of a run to the next run [default: 1s]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l restart-limit -d 'Number of restarts after failures within a time [default: 10/5m]' -r
-complete -c neli-run -n "__fish_neli_run_needs_command" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r -f -a "(neli-run completions timezones 2>/dev/null)"
+complete -c neli-run -n "__fish_neli_run_needs_command" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r
 complete -c neli-run -n "__fish_neli_run_needs_command" -l catch-up -d 'Which missed window a new leader runs [default: last]' -r -f -a "last\t''
 none\t''"
 complete -c neli-run -n "__fish_neli_run_needs_command" -l retries -d 'Number of runs after a failed run of the key [default: 0]' -r
@@ -255,7 +255,7 @@ ABRT\t''
 none\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart-delay -d 'Time from the end of a run to the next run [default: 1s]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l restart-limit -d 'Number of restarts after failures within a time [default: 10/5m]' -r
-complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r -f -a "(neli-run completions timezones 2>/dev/null)"
+complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l timezone -d 'Time zone of --schedule, and of the midnight of --window [default: UTC]' -r
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l catch-up -d 'Which missed window a new leader runs [default: last]' -r -f -a "last\t''
 none\t''"
 complete -c neli-run -n "__fish_neli_run_using_subcommand doctor" -l retries -d 'Number of runs after a failed run of the key [default: 0]' -r

@@ -10,9 +10,6 @@ use crate::command::output;
 use crate::exit::ExitStatus;
 use crate::text::quoted;
 
-/// The argument with which the scripts ask for the names of the time zones.
-const TIMEZONES: &str = "timezones";
-
 /// Prints the completions for the given shell.
 ///
 /// # Errors
@@ -24,10 +21,6 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         Some("bash") => Shell::Bash,
         Some("fish") => Shell::Fish,
         Some("zsh") => Shell::Zsh,
-        Some(TIMEZONES) => {
-            let names = jiff::tz::db().available().fold(String::new(), |names, name| names + name.as_str() + "\n");
-            return output::print(&names);
-        }
         _ => bail!("{}: must be bash, fish or zsh", quoted(&word)),
     };
     output::print(&script(shell))
@@ -45,22 +38,9 @@ pub fn script(shell: Shell) -> String {
             script.replace("complete -F _neli__run ", "complete -F _neli_run_or_job ") + BASH
         }
         // fish must offer completions even while an option still lacks its value.
-        Shell::Fish => {
-            let script = script.replacen("    or return\n", "    or return 0\n", 1);
-            with_timezones(&script, " -l timezone ", |line| line.to_owned() + FISH_TIMEZONES) + FISH
-        }
-        _ => with_timezones(&script, "'--timezone=[", |line| line.replace(":_default'", ZSH_TIMEZONES)).replacen(
-            "_neli-run() {\n",
-            &format!("_neli-run() {{\n{ZSH}"),
-            1,
-        ),
+        Shell::Fish => script.replacen("    or return\n", "    or return 0\n", 1) + FISH,
+        _ => script.replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1),
     }
-}
-
-/// The script with its lines about `--timezone`, which have this mark, as edited.
-fn with_timezones(script: &str, mark: &str, edited: impl Fn(&str) -> String) -> String {
-    let lines = script.lines().map(|line| if line.contains(mark) { edited(line) } else { line.to_owned() });
-    lines.map(|line| line + "\n").collect()
 }
 
 fn generated(shell: Shell) -> String {
@@ -87,17 +67,9 @@ _neli_run_or_job() {
             return
         fi
     done
-    # After = the word before is the option.
-    if [[ "$3" == --timezone || "$3" == "=" && "${COMP_WORDS[COMP_CWORD - 2]}" == --timezone ]]; then
-        mapfile -t COMPREPLY < <(compgen -W "$("$1" completions timezones 2> /dev/null)" -- "$2")
-        return
-    fi
     _neli__run "$@"
 }
 "#;
-
-/// Appended to fish's completion of `--timezone`.
-const FISH_TIMEZONES: &str = r#" -f -a "(neli-run completions timezones 2>/dev/null)""#;
 
 const FISH: &str = r#"
 complete -c neli-run -n "__fish_neli_run_using_subcommand completions" -f -a "bash fish zsh"
@@ -110,9 +82,6 @@ function __fish_neli_run_job
 end
 complete -c neli-run -n "contains -- -- (commandline -opc)" -f -a "(__fish_neli_run_job)"
 "#;
-
-/// What zsh offers for `--timezone`.
-const ZSH_TIMEZONES: &str = ":($(neli-run completions timezones 2>/dev/null))'";
 
 const ZSH: &str = r"    # Behind -- the job's own completions take over.
     local dashes=${words[(i)--]}
