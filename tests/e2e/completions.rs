@@ -1,4 +1,4 @@
-//! What the shells offer at a Tab: subcommands, their options and values.
+//! What the shells offer at a Tab: subcommands, their options and values, and what the job's own completions offer behind `--`.
 //!
 //! A shell that is not installed is not tried, and a line on stderr says so.
 
@@ -40,6 +40,7 @@ fn bash_completes_subcommands_and_their_options() {
         ("--embedded watch --fr", "--from"),
         ("watch --group status --fr", "--from"),
         ("watch -g resign --fr", "--from"),
+        ("-g a -- compge", "compgen"),
     ] {
         let words = ["-c", &script, "bash", "neli-run"].into_iter().chain(line.split(' '));
         let shown = output_of(Command::new("bash").args(["--norc", "--noprofile"]).args(words));
@@ -65,6 +66,7 @@ fn fish_completes_subcommands_and_their_options() {
         ("--group status --max-r", "--max-roles"),
         ("--group=status --max-r", "--max-roles"),
         ("watch --group status --fr", "--from"),
+        ("-g a -- neli-run watch --fr", "--from"),
     ] {
         let asks = format!("{script}\ncomplete -C 'neli-run {line}'");
         let Some(shown) = output_of(Command::new("fish").args(["--no-config", "-c", &asks])) else { return };
@@ -85,6 +87,7 @@ fn zsh_completes_subcommands_and_their_options() {
         ("--elect l", "--elect log "),
         ("--group status --max-r", "--group status --max-roles="),
         ("watch --group resign --fr", "watch --group resign --from="),
+        ("-g a -- neli-run watch --fr", "-g a -- neli-run watch --from="),
     ]
     .into_iter()
     .enumerate()
