@@ -95,8 +95,9 @@ impl Access {
             ("check.crcs", "true"),
             ("fetch.error.backoff.ms", "100"),
             ("fetch.message.max.bytes", "262144"),
-            // The default delays each fetch by a second once the small queue below is full.
-            ("fetch.queue.backoff.ms", "0"),
+            // The default delays each fetch by a second once the small queue below is full. With none librdkafka's thread would never wait
+            // while nobody takes the records, as behind a pager.
+            ("fetch.queue.backoff.ms", "10"),
             ("queued.max.messages.kbytes", "1024"),
             ("queued.min.messages", "1000"),
         ];
