@@ -325,9 +325,7 @@ fn job(listed: &Listed<'_>, leader: &Leader) -> String {
     let Some(job) = leader.job else { return "not started yet".to_owned() };
     let since = in_state(listed, job, leader).map_or_else(String::new, |since| format!(" for {}", span(since)));
     let pid = job.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
-    let attempt = job.attempt.filter(|attempt| *attempt > 1);
-    let attempt =
-        attempt.map_or_else(String::new, |attempt| format!(", attempt {attempt} after {} that failed", attempt - 1));
+    let attempt = which_attempt(job);
     // Also between the times of `--schedule`.
     let state = match job.state {
         JobState::Restarting => "waiting for its next run",
@@ -336,6 +334,15 @@ fn job(listed: &Listed<'_>, leader: &Leader) -> String {
     };
     let by = if listed.current.is_led() { "" } else { ", by its last heartbeat" };
     format!("{state}{since}{pid}{attempt}{by}")
+}
+
+/// Between two runs it is the last one's, of which it is not known here whether it failed.
+fn which_attempt(job: Job) -> String {
+    match job.attempt.filter(|attempt| *attempt > 1) {
+        Some(attempt) if job.state == JobState::Restarting => format!(", after attempt {attempt}"),
+        Some(attempt) => format!(", attempt {attempt} after {} that failed", attempt - 1),
+        None => String::new(),
+    }
 }
 
 /// How long the job has been in its state: until now only if its leader is known to lead, otherwise until its last heartbeat.
@@ -426,6 +433,13 @@ mod tests {
         let object = json_of(&listed, None);
         assert_eq!(object["state"], "silent");
         assert!(object["claimable_since"].as_str() > object["ts"].as_str(), "{object}");
+    }
+
+    #[test]
+    fn an_attempt_that_is_over_is_not_said_to_follow_those_that_failed() {
+        let shown = |state| which_attempt(Job { state, pid: None, attempt: Some(3), since_ms: None });
+        assert_eq!(shown(JobState::Restarting), ", after attempt 3");
+        assert_eq!(shown(JobState::Running), ", attempt 3 after 2 that failed");
     }
 
     #[test]
