@@ -113,8 +113,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
             has_changed |= judged.is_some_and(|(_, (_, changes))| !changes.is_empty());
         }
         // After a change of the term or its job there may be another fact, even if the state is the same again.
-        let are_known = run.is_some() || observation.first().is_ok_and(|seen| are_recorded(seen.observer(), read_at()));
-        if let Some(election) = recorded.as_ref().filter(|_| has_changed && are_known) {
+        if let Some(election) = recorded.as_ref().filter(|_| has_changed) {
             run = last_run(&look.access, election).await.unwrap_or(run);
         }
         observation.note_silences();
