@@ -335,7 +335,7 @@ fn job(listed: &Listed<'_>, leader: &Leader) -> String {
     format!("{state}{since}{pid}{attempt}{by}")
 }
 
-/// Between two runs it is the last one's, of which it is not known here whether it failed.
+/// The attempt, from the second one on. Between two runs it is that of the last run, of which the heartbeat does not say how it ended.
 fn which_attempt(job: Job) -> String {
     match job.attempt.filter(|attempt| *attempt > 1) {
         Some(attempt) if job.state == JobState::Restarting => format!(", after attempt {attempt}"),

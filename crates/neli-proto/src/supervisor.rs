@@ -164,7 +164,6 @@ struct NextGuard {
     deaths: u32,
     /// When the last of them was started.
     started: Option<Time>,
-    /// Whether there is one now.
     presence: Presence,
     /// Whether the guard has said that it is set up.
     is_ready: bool,

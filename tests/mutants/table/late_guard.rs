@@ -20,7 +20,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         name: "LateGuardPastDeadline",
         breaks: "R4: a guard that is started after its deadline is ordered to run the job",
         edits: &[edit_in("guard_started", "if ‹now >= grant.until›", "false")],
-        noticed_by: &[Scenarios],
+        noticed_by: &[Model("a_guard_that_is_started_late"), Scenarios],
     },
     Mutant {
         name: "LateGuardsFirstDeadline",
@@ -30,6 +30,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
             "else if ‹self.next_guard.presence != Presence::There›",
             "self.next_guard_due().is_some()",
         )],
-        noticed_by: &[Scenarios],
+        noticed_by: &[Model("a_guard_that_is_started_late"), Scenarios],
     },
 ];

@@ -133,6 +133,11 @@ impl Guard {
         Self::of(self.jobs)
     }
 
+    /// How long before the lease's end its deadline is.
+    pub(crate) const fn kill_margin(&self) -> Duration {
+        self.jobs.kill_margin
+    }
+
     fn of(jobs: Jobs) -> Self {
         let logic = guard::Guard::new(jobs.patience).with_kill_margin(jobs.kill_margin);
         Self { life: Life::Awake, orders: VecDeque::new(), job: None, logic, knows_death: false, jobs }

@@ -46,9 +46,11 @@ pub(crate) fn search(setup: Setup, rule: Option<WorldFlaw>) -> Found {
         is_right
             || matches!(
                 breach,
-                Breach::KeptForgotten
+                Breach::DeadlineMovedBack
+                    | Breach::KeptForgotten
                     | Breach::RanAgain
                     | Breach::ReleasedUnread
+                    | Breach::StartedLate
                     | Breach::TwoJobs
                     | Breach::Unjudged
                     | Breach::UnstartedKilled

@@ -1,10 +1,12 @@
 //! A guard that is started late: after the claim, or in the middle of the term.
 
-use neli_proto::supervisor::Event;
+use neli_proto::guard::Order;
+use neli_proto::supervisor::{Action, Event};
 use neli_proto::time::Time;
 
 use super::{Actions, Machine};
 use crate::setup::Setup;
+use crate::world::Breach;
 
 /// Whether a machine's guard has been started.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -33,10 +35,21 @@ impl Machine {
         }
     }
 
-    /// Starts the guard.
+    /// Starts the guard, and checks the deadline that it is given.
     pub(crate) fn start_guard(&mut self, now: Time, setup: &Setup, actions: &mut Actions) {
         (self.guard_start, self.guard) = (GuardStart::Begun, self.guard.anew());
+        let deadline = self.node.status(now).lease_end.map(|end| end - self.guard.kill_margin());
         self.hear_of_job(now, Event::HasGuard(true));
+        while let Some(action) = self.node.poll_action() {
+            if let Action::Order(Order::Lease(grant) | Order::Spawn { grant, .. }) = &action {
+                if now >= grant.until {
+                    actions.breach = Some(Breach::StartedLate);
+                } else if deadline.is_none_or(|deadline| grant.until < deadline) {
+                    actions.breach = Some(Breach::DeadlineMovedBack);
+                }
+            }
+            self.perform_one(now, action, setup, actions);
+        }
         self.perform(now, setup, actions);
     }
 }

@@ -11,10 +11,14 @@ pub(crate) enum Breach {
     KeptForgotten,
     /// A timeout stays due after it was handled.
     BusyLoop,
+    /// A guard that was started late got an earlier deadline than that of the present lease, or a term that is not held.
+    DeadlineMovedBack,
     /// R6: a term was released while its job was alive.
     ReleasedAlive,
     /// R6: a guard released a term after its supervisor's death before it had read all orders.
     ReleasedUnread,
+    /// A guard that was started late was given a term whose deadline had passed.
+    StartedLate,
     /// A suspended process had a job, or a term.
     SuspendedLeader,
     /// R6: a job was started in a term that had been released.
