@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Error, Result};
 use jiff::tz::TimeZone;
 use neli_kafka::{Access, ElectionId, FactsTopic};
-use neli_proto::fact::{Account, Fact, Facts, Outcome, Place, Runs};
+use neli_proto::fact::{Account, Fact, Facts, Outcome, Place};
 use neli_proto::leadership::{Leader, Leadership, ReadAt, Release};
 use neli_proto::listener::{FIRST_SPAN, LogBounds};
 use neli_proto::observer::{Election, Observer, PastLeader, PastTerm, TermEnd};
@@ -164,7 +164,7 @@ pub(super) fn last_run(
 /// The last fact, and what it tells of the runs before it.
 pub(super) struct LastRun {
     pub(super) fact: Fact,
-    pub(super) runs: Runs,
+    pub(super) account: Account,
     /// The calendar of the schedule or the windows, if this version and this machine know it. It is kept, since a page of many elections asks each for its next window,
     /// and it takes ten times as long to make.
     calendar: Option<Calendar>,
@@ -191,21 +191,21 @@ impl LastRun {
                 return Self { forgotten, ..last };
             }
         }
-        // Of two keys neither is the later one by its fact alone.
-        let is_late = |known: &Fact| {
-            (fact.key == known.key || fact.window.is_some() && known.window.is_some()) && fact.is_older_than(known)
-        };
+        // Of two keys neither is the later one by its fact alone, and each has its own account.
+        let is_of_same = |run: &Fact| fact.key == run.key || fact.window.is_some() && run.window.is_some();
+        let is_late = |known: &Fact| is_of_same(known) && fact.is_older_than(known);
         if let Some(last) = before.take_if(|last| counts && is_late(&last.fact)) {
             return Self { forgotten, ..last };
         }
-        let (before, ended) = before.map(|before| (before.fact, before.runs.last)).unzip();
-        let ended = ended.flatten().filter(|run| !is_forgotten(&forgotten, run));
+        let (before, ended) = before.map(|before| (before.fact, before.account.last)).unzip();
+        // A version before wrote no account of it.
+        let ended = ended.flatten().filter(|run| is_of_same(run));
         let is_cut_off = |before: &Fact| {
             (before.outcome, fact.outcome) == (Outcome::Running, Outcome::Skipped) && before.key == fact.key
         };
         let unfinished = before.clone().filter(is_cut_off);
         let mut own = Self { forgotten, unfinished, ..Self::of(fact) };
-        own.runs.last = own.runs.last.or(ended);
+        own.account.last = own.account.last.or(ended).filter(|run| !is_forgotten(&own.forgotten, run));
         match before {
             Some(fact) if !counts => Self { fact, ..own },
             _ => own,
@@ -234,7 +234,7 @@ impl LastRun {
             let outcome = if exit == 0 { Outcome::Done } else { Outcome::Failed };
             // When it ended by its machine's clock is unknown.
             self.fact = Fact { outcome, exit: Some(exit), at_ms: None, ..self.fact.clone() };
-            self.runs.last = Some(self.fact.clone());
+            self.account.last = Some(self.fact.clone().into());
         }
     }
 
@@ -246,20 +246,24 @@ impl LastRun {
     }
 
     fn of(fact: Fact) -> Self {
-        let last = matches!(fact.outcome, Outcome::Done | Outcome::Failed).then(|| fact.clone());
-        let runs = Runs { account: Account::of(&fact), last };
-        let calendar = calendar(&runs.account);
-        Self { fact, runs, calendar, said: None, forgotten: BTreeMap::new(), unfinished: None }
+        let account = Account::of(&fact);
+        let calendar = calendar(&account);
+        Self { fact, account, calendar, said: None, forgotten: BTreeMap::new(), unfinished: None }
     }
 
-    /// Takes the schedule from the candidates' hellos.
+    /// Takes the schedule from the candidates' hellos, or else that of the last run.
     pub(super) fn learn_schedule(&mut self, observer: &Observer, at: ReadAt) {
         let said = options_of_once(observer, at);
         if self.said.as_deref() == said {
             return;
         }
         self.said = said.map(Box::from);
-        let Some(said) = said else { return };
+        let Some(said) = said else {
+            let Account { schedule, timezone, .. } = self.fact.account.clone();
+            (self.account.schedule, self.account.timezone) = (schedule, timezone);
+            self.calendar = calendar(&self.account);
+            return;
+        };
         let schedule = said.strip_prefix("--schedule '").and_then(|said| said.split_once('\''));
         let window = said.strip_prefix("--window ").map(|said| said.split_once(' ').unwrap_or((said, "")));
         let typed = schedule.or(window).map(|(_, options)| {
@@ -269,7 +273,7 @@ impl LastRun {
             // As in a fact.
             zone(typed).as_ref().and_then(TimeZone::iana_name).unwrap_or(typed).into()
         });
-        let account = &mut self.runs.account;
+        let account = &mut self.account;
         (account.schedule, account.timezone) = (schedule.map(|(schedule, _)| schedule.into()), timezone);
         let of_window = window
             .zip(typed)
@@ -279,7 +283,7 @@ impl LastRun {
 
     /// Whether the schedule was changed since the last run.
     fn is_changed(&self) -> bool {
-        let (now, of_run) = (&self.runs.account, &self.fact.account);
+        let (now, of_run) = (&self.account, &self.fact.account);
         (&now.schedule, &now.timezone) != (&of_run.schedule, &of_run.timezone)
     }
 
@@ -289,7 +293,7 @@ impl LastRun {
             // None before the recorded one is run, even if the clock was set back.
             (Some(calendar), window) => {
                 let from_ms = window.map_or(0, |window| window.from_ms);
-                let most = if self.runs.account.schedule.is_some() { NEXT } else { 1 };
+                let most = if self.account.schedule.is_some() { NEXT } else { 1 };
                 calendar.next_starts(now_ms.max(from_ms)).take(most).collect()
             }
             (None, Some(window)) if !self.is_changed() && window.until_ms > now_ms => vec![window.until_ms],
@@ -299,10 +303,10 @@ impl LastRun {
 
     /// The rows of the page.
     pub(super) fn rows(&self, now_ms: u64) -> Vec<(&'static str, String)> {
-        let Account { runs, failures, success, .. } = &self.runs.account;
+        let Account { runs, failures, success, .. } = &self.account;
         let mut rows = vec![row_with(&self.fact, self.unfinished.as_ref(), now_ms, !self.is_changed())];
         let failed = |run: &&Fact| run.outcome == Outcome::Failed && self.fact.outcome != Outcome::Failed;
-        if let Some(run) = self.runs.last.as_ref().filter(failed) {
+        if let Some(run) = self.account.last.as_deref().filter(failed) {
             rows.push(("failure", row_with(run, None, now_ms, false).1));
         }
         if let Some(success) = success.as_ref().filter(|_| self.fact.outcome != Outcome::Done) {
@@ -313,13 +317,13 @@ impl LastRun {
         if *runs > 0 {
             rows.push(("runs", format!("{runs}, of which {failures} failed")));
         }
-        if let (Some(_), Some(schedule)) = (&self.calendar, &self.runs.account.schedule) {
+        if let (Some(_), Some(schedule)) = (&self.calendar, &self.account.schedule) {
             let next = self.next_windows(now_ms).into_iter().map(|start| {
                 format!("{} (in {})", date(start), span(Duration::from_millis(start.saturating_sub(now_ms))))
             });
             let next =
                 next.reduce(|before, next| before + ", " + &next).unwrap_or_else(|| "no further time".to_owned());
-            let zone = self.runs.account.timezone.as_deref().unwrap_or("UTC");
+            let zone = self.account.timezone.as_deref().unwrap_or("UTC");
             let of = if self.said.is_some() { "" } else { ", of the last run" };
             rows.push(("schedule", format!("{schedule} ({zone}){of}: {next}")));
         }
@@ -499,6 +503,7 @@ mod tests {
             success: Some(success),
             schedule: Some("0 3 * * *".into()),
             timezone: Some("Europe/Berlin".into()),
+            last: None,
         };
         let failed = Fact { exit: Some(3), account, ..fact(Outcome::Failed, window(1_769_824_800_000)) };
         let rows = LastRun::of(failed.clone()).rows(1_769_861_400_000);
@@ -558,6 +563,8 @@ mod tests {
             assert!(text.starts_with(shown) && text.is_empty() == shown.is_empty(), "{said:?}: {text}");
             assert_eq!(next, next_ms, "{said:?}");
         }
+        last.learn_schedule(&Observer::new(Journal::read_from(0, Origin::Beginning)), at);
+        assert_eq!(last.next_windows(at.wall_ms).first(), Some(&1_769_914_800_000), "nobody says anything any more");
     }
 
     /// The job runs for longer than its window.
@@ -619,6 +626,21 @@ mod tests {
         }
     }
 
+    /// Those of windows are, since all windows are recorded in the same places.
+    #[test]
+    fn the_end_of_a_run_is_not_shown_as_that_of_another_key() {
+        for (key, window, is_shown) in [
+            ("v1.42", None, true),
+            ("v1.43", None, false),
+            ("2026-02-01T00:00:00Z", Some(Span { from_ms: 1, until_ms: 2 }), false),
+        ] {
+            let next = Fact { key: key.into(), ..fact(Outcome::Running, window) };
+            let log = [fact(Outcome::Failed, None), Fact { term: 58, ..next }];
+            let last = log.into_iter().fold(None, |before, fact| Some(LastRun::after(before, fact))).expect("a run");
+            assert_eq!(last.account.last.is_some(), is_shown, "{key}");
+        }
+    }
+
     /// The run is recorded after its key was forgotten with `--force`.
     #[test]
     fn a_run_whose_key_was_forgotten_while_it_went_on_does_not_count() {
@@ -626,7 +648,7 @@ mod tests {
         let log = [of(Outcome::Running, 3, 0), of(Outcome::Forgotten, 9, 1), of(Outcome::Done, 3, 0)];
         let last = log.into_iter().fold(None, |before, fact| Some(LastRun::after(before, fact))).expect("a run");
         assert_eq!(last.fact.outcome, Outcome::Forgotten);
-        assert!(last.runs.last.as_ref().is_some_and(|last| last.outcome == Outcome::Done), "it has ended");
+        assert_eq!(last.account.last, None, "it is to run again");
         let again = LastRun::after(Some(last), of(Outcome::Running, 12, 1));
         assert_eq!((again.fact.outcome, again.fact.term), (Outcome::Running, 12));
         let another = Fact { key: "another".into(), ..of(Outcome::Forgotten, 13, 1) };

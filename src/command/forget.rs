@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use neli_kafka::{ElectionId, FactsTopic, clock};
-use neli_proto::fact::{Account, Fact, Facts, Outcome as RunOutcome, Place, Runs, UNREADABLE};
+use neli_proto::fact::{Account, Fact, Facts, Outcome as RunOutcome, Place, UNREADABLE};
 use neli_proto::record::Offset;
 use serde_json::json;
 
@@ -169,15 +169,15 @@ fn fact_of(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: Seen
         Place::ALL.into_iter().filter_map(|place| facts.at(place)).map(|fact| fact.forgets).max().unwrap_or(0);
     let key = key.map_or_else(|| recorded.map_or_else(Box::default, |fact| fact.key.clone()), Box::from);
     // Those who look show what the newest fact tells of all runs and of the schedule.
-    let mut runs = Runs::default();
-    runs.read(facts);
+    let mut account = Account::default();
+    account.read(facts);
     let Account { schedule, timezone, .. } = recorded.map(|fact| fact.account.clone()).unwrap_or_default();
     Fact {
         window: recorded.and_then(|fact| fact.window),
         name: Some(operator()),
         at_ms: Some(clock::wall_ms()),
         forgets: forgets.saturating_add(1),
-        account: Account { schedule, timezone, ..runs.account },
+        account: Account { schedule, timezone, ..account },
         ..Fact::new(key, RunOutcome::Forgotten, term)
     }
 }

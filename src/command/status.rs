@@ -217,7 +217,7 @@ fn json_of(listed: &Listed<'_>, last_run: Option<&LastRun>) -> Value {
             "ended": observer.ended().map(|of| ended(of, at)),
             "earlier_job": earlier_job,
             "last_run": last_run.map(|run| run.json(leadership)),
-            "runs": last_run.map(|run| runs(&run.runs, next_windows.first().copied())),
+            "runs": last_run.map(|run| runs(&run.account, next_windows.first().copied())),
             "next_windows": next_windows.iter().copied().map(timestamp).collect::<Vec<_>>(),
             "void_claims": observer.void_claims(),
             "standbys": json::standbys(observer, standbys, at),

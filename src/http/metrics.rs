@@ -80,10 +80,10 @@ const OF_ROLES: [Metric<OfRole>; 18] = [
     counter(
         "neli_recorded_runs_total",
         "Runs of --once, --window or --schedule that have ended, as recorded by all processes. This and the next ones: of the leader.",
-        |role, now, _| Some(number(role.known_runs(now)?.account.runs)),
+        |role, now, _| Some(number(role.known_runs(now)?.runs)),
     ),
     counter("neli_recorded_failures_total", "Those of them that have failed.", |role, now, _| {
-        Some(number(role.known_runs(now)?.account.failures))
+        Some(number(role.known_runs(now)?.failures))
     }),
     gauge("neli_last_run_failed", "1 if the last recorded run has failed, else 0.", |role, now, _| {
         Some(flag(role.known_runs(now)?.last.as_ref()?.outcome == Outcome::Failed))
@@ -96,7 +96,7 @@ const OF_ROLES: [Metric<OfRole>; 18] = [
     gauge(
         "neli_last_success_timestamp_seconds",
         "When the last success was recorded, by the clock of its machine.",
-        |role, now, _| role.known_runs(now)?.account.success.as_ref()?.at_ms.map(seconds),
+        |role, now, _| role.known_runs(now)?.success.as_ref()?.at_ms.map(seconds),
     ),
     gauge("neli_next_window_timestamp_seconds", "When the next window begins.", |role, now, _| {
         role.known_runs(now).and(role.next_window_ms).map(seconds)

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 use neli_proto::candidate::Position;
-use neli_proto::fact::Runs;
+use neli_proto::fact::Account;
 use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::node::{OtherCandidate, Status};
 use neli_proto::note::Note;
@@ -53,7 +53,7 @@ pub(crate) struct RoleSnapshot {
     pub(crate) status: Status,
     pub(crate) tally: Tally,
     /// `--once`, `--window` or `--schedule`: the runs of the key, or of the election's windows.
-    pub(crate) runs: Option<Runs>,
+    pub(crate) runs: Option<Account>,
     /// When the next window begins, in milliseconds since 1970.
     pub(crate) next_window_ms: Option<u64>,
     /// When two windows will have passed without a success, in milliseconds since 1970.
@@ -84,7 +84,7 @@ impl RoleSnapshot {
     }
 
     /// The runs, if this process leads: others read the facts when they lead.
-    pub(super) fn known_runs(&self, now: Time) -> Option<&Runs> {
+    pub(super) fn known_runs(&self, now: Time) -> Option<&Account> {
         self.runs.as_ref().filter(|_| self.leads(now))
     }
 

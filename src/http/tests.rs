@@ -8,7 +8,7 @@ use harness::schema::{self, Schema};
 use hyper::{Method, StatusCode};
 use neli_kafka::clock;
 use neli_proto::candidate::{JobReport, Position, StandbyReason, Waiting};
-use neli_proto::fact::{Account, Fact, Runs, Success};
+use neli_proto::fact::{Account, Fact, Success};
 use neli_proto::late_beat::LateBeat;
 use neli_proto::leadership::{HowReleased, LastTerm, Leader, ReadAt, Receipt, Release, Request, TermState};
 use neli_proto::node::{Counts, OtherCandidate, Status};
@@ -118,9 +118,9 @@ fn leading() -> RoleSnapshot {
 fn with_runs(role: RoleSnapshot) -> RoleSnapshot {
     let night = |from_ms| Some(Span { from_ms, until_ms: from_ms + 86_400_000 });
     let success = Success { window: night(1_769_738_400_000), at_ms: Some(1_769_738_460_000), by: Some("db1".into()) };
-    let account = Account { runs: 12, failures: 2, success: Some(success), ..Account::default() };
     let fact = br#"{"v":1,"key":"2026-01-31T02:00:00Z","outcome":"failed","term":42,"name":"db2","exit":3,"attempt":1,"at_ms":1769824861000}"#;
-    let runs = Some(Runs { account, last: Some(Fact::parse(fact).expect("a fact")) });
+    let last = Fact::parse(fact).map(Box::new);
+    let runs = Some(Account { runs: 12, failures: 2, success: Some(success), last, ..Account::default() });
     RoleSnapshot { runs, next_window_ms: Some(1_769_911_200_000), success_due_ms: Some(1_769_997_600_000), ..role }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use neli_kafka::ElectionId;
-use neli_proto::fact::{Fact, Runs};
+use neli_proto::fact::{Account, Fact};
 use neli_proto::leadership::{HowReleased, ReadAt, Receipt, Release, Request};
 use neli_proto::observer::{KnownCandidate, Observer, Standby};
 use neli_proto::time::millis;
@@ -108,7 +108,7 @@ pub(crate) fn run(fact: &Fact) -> Value {
 }
 
 /// All runs of a key, or of an election's windows.
-pub(crate) fn runs(Runs { account, last }: &Runs, next_window_ms: Option<u64>) -> Value {
+pub(crate) fn runs(account: &Account, next_window_ms: Option<u64>) -> Value {
     let last_success = account.success.as_ref().map(|success| {
         json!({
             "window_start": success.window.map(|window| timestamp(window.from_ms)),
@@ -119,7 +119,7 @@ pub(crate) fn runs(Runs { account, last }: &Runs, next_window_ms: Option<u64>) -
     json!({
         "count": account.runs,
         "failures": account.failures,
-        "last": last.as_ref().map(run),
+        "last": account.last.as_deref().map(run),
         "last_success": last_success,
         "next_window": next_window_ms.map(timestamp),
     })

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use neli_kafka::{ElectionId, FactsTopic, Session, clock};
-use neli_proto::fact::{Account, Fact, Facts, Runs};
+use neli_proto::fact::{Account, Fact, Facts};
 use neli_proto::node::{Event, FactsEvent};
 use neli_proto::time::{Span, Time, Window};
 
@@ -71,7 +71,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct KeyFacts {
     topic: FactsTopic,
     /// The runs that were read or recorded here.
-    runs: Runs,
+    runs: Account,
     /// Whether the runs of before were read.
     was_read: bool,
     /// `--window` and `--schedule`.
@@ -99,7 +99,7 @@ impl KeyFacts {
         Ok(Self {
             reader: Some(session.facts_reader(topic.clone(), once.topic_settings(), once.schedule.is_some())?),
             topic,
-            runs: Runs { account: Account { schedule, timezone, ..Account::default() }, last: None },
+            runs: Account { schedule, timezone, ..Account::default() },
             was_read: false,
             calendar: once.calendar.clone(),
             window_shown: None,
@@ -115,7 +115,7 @@ impl KeyFacts {
     }
 
     /// The recorded runs; `None` until those of before were read.
-    pub(super) fn known_runs(&self) -> Option<&Runs> {
+    pub(super) fn known_runs(&self) -> Option<&Account> {
         self.was_read.then_some(&self.runs)
     }
 
@@ -127,7 +127,7 @@ impl KeyFacts {
 
     /// When the second window without a success is over, after the one that has succeeded last, or else after the first one that was shown.
     pub(super) fn success_due_ms(&self) -> Option<u64> {
-        let success = self.known_runs()?.account.success.as_ref().and_then(|success| success.window);
+        let success = self.known_runs()?.success.as_ref().and_then(|success| success.window);
         self.calendar.as_ref()?.next_starts(success.or(self.first_shown)?.until_ms).nth(1)
     }
 

@@ -284,6 +284,9 @@ pub struct Account {
     /// The last one that has succeeded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success: Option<Success>,
+    /// The last one that has ended by itself, without its account. It is left out where the fact is about that run.
+    #[serde(deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
+    pub last: Option<Box<Fact>>,
     /// `--schedule`, as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Box<str>>,
@@ -308,43 +311,24 @@ impl Account {
     /// The runs up to this fact, and its own.
     pub fn of(fact: &Fact) -> Self {
         let own = (fact.outcome == Outcome::Done).then(|| Success::of(fact));
-        Self { success: own.or_else(|| fact.account.success.clone()), ..fact.account.clone() }
+        let last = has_ended(fact).then(|| Box::new(Fact { account: Self::default(), ..fact.clone() }));
+        let account = fact.account.clone();
+        Self { success: own.or(account.success), last: last.or(account.last), ..account }
     }
 
-    fn add(&mut self, other: Self) {
-        let at = |success: &Option<Success>| success.as_ref().map(|success| success.at_ms);
-        (self.runs, self.failures) = (self.runs.max(other.runs), self.failures.max(other.failures));
-        if at(&self.success) < at(&other.success) {
-            self.success = other.success;
-        }
-    }
-}
-
-impl Success {
-    fn of(fact: &Fact) -> Self {
-        Self { window: fact.window, at_ms: fact.at_ms, by: fact.name.clone() }
-    }
-}
-
-/// The runs as far as a candidate knows them.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Runs {
-    /// All runs.
-    pub account: Account,
-    /// The last run that has ended by itself.
-    pub last: Option<Fact>,
-}
-
-impl Runs {
     /// Adds what was read.
     pub fn read(&mut self, facts: &Facts) {
         for fact in facts.runs() {
-            self.account.add(Account::of(fact));
-            let is_later = self.last.as_ref().is_none_or(|last| last.at_ms < fact.at_ms);
-            if has_ended(fact) && is_later {
-                self.last = Some(fact.clone());
+            let read = Self::of(fact);
+            (self.runs, self.failures) = (self.runs.max(read.runs), self.failures.max(read.failures));
+            if self.success.as_ref().map(|run| run.at_ms) < read.success.as_ref().map(|run| run.at_ms) {
+                self.success = read.success;
+            }
+            if self.last.as_ref().map(|run| run.at_ms) < read.last.as_ref().map(|run| run.at_ms) {
+                self.last = read.last;
             }
         }
+        self.last.take_if(|last| facts.has_forgotten(last));
     }
 
     /// Completes a fact that is about to be written now, in milliseconds since 1970, and adds it. A fact that is written again counts once, also
@@ -352,20 +336,26 @@ impl Runs {
     #[must_use]
     pub fn written(&mut self, now_ms: u64, fact: Fact) -> Fact {
         let is_again = |last: &Fact| (&last.member, last.term, last.seq) == (&fact.member, fact.term, fact.seq);
-        let is_new = fact.at_ms.is_none() && !self.last.as_ref().is_some_and(is_again);
-        let fact = Fact { at_ms: fact.at_ms.or(Some(now_ms)), ..fact };
+        let is_new = fact.at_ms.is_none() && !self.last.as_deref().is_some_and(is_again);
+        let mut fact = Fact { at_ms: fact.at_ms.or(Some(now_ms)), account: self.clone(), ..fact };
         if has_ended(&fact) && is_new {
-            self.account.runs = self.account.runs.saturating_add(1);
+            fact.account.runs = fact.account.runs.saturating_add(1);
             let has_failed = fact.outcome == Outcome::Failed;
-            self.account.failures = self.account.failures.saturating_add(has_failed.into());
-            if !has_failed {
-                self.account.success = Some(Success::of(&fact));
-            }
-            self.last = Some(fact.clone());
+            fact.account.failures = fact.account.failures.saturating_add(has_failed.into());
+            *self = Self::of(&fact);
         }
-        // Its own success stands in the fact already.
-        let success = self.account.success.clone().filter(|_| fact.outcome != Outcome::Done);
-        Fact { account: Account { success, ..self.account.clone() }, ..fact }
+        // Its own success and end stand in the fact already.
+        fact.account.success.take_if(|_| fact.outcome == Outcome::Done);
+        if has_ended(&fact) {
+            fact.account.last = None;
+        }
+        fact
+    }
+}
+
+impl Success {
+    fn of(fact: &Fact) -> Self {
+        Self { window: fact.window, at_ms: fact.at_ms, by: fact.name.clone() }
     }
 }
 

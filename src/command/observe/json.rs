@@ -63,7 +63,7 @@ fn election_part(shown: &Shown<'_>) -> Value {
         "lease_left_ms": leader.map(|_| millis(left)),
         "last_change": notes.and_then(|notes| notes.changes.back()).map(change_part),
         "last_run": last.map(|last| last.json(current)),
-        "last_success": last.and_then(|last| last.runs.account.success.as_ref()?.at_ms).map(timestamp),
+        "last_success": last.and_then(|last| last.account.success.as_ref()?.at_ms).map(timestamp),
         "next_window": last.and_then(|last| last.next_windows(at.wall_ms).first().copied()).map(timestamp),
     });
     joined([shown.listed.json(), part])

@@ -64,7 +64,7 @@ const OF_ELECTIONS: [Metric<OfElection>; 13] = [
         "neli_election_last_success_timestamp_seconds",
         "When the last success of --once, --window or --schedule was recorded, by the clock of its machine.",
         |shown| {
-            let success = shown.run.and_then(|run| run.runs.account.success.as_ref()?.at_ms);
+            let success = shown.run.and_then(|run| run.account.success.as_ref()?.at_ms);
             success.map_or_else(Vec::new, |ms| one(seconds(ms)))
         },
     ),
@@ -75,12 +75,12 @@ const OF_ELECTIONS: [Metric<OfElection>; 13] = [
         "neli_election_last_run_failed",
         "1 if the last recorded run that has ended by itself has failed, else 0.",
         |shown| {
-            let last = shown.run.and_then(|run| run.runs.last.as_ref());
+            let last = shown.run.and_then(|run| run.account.last.as_ref());
             last.map_or_else(Vec::new, |run| one(flag(run.outcome == Outcome::Failed)))
         },
     ),
     gauge("neli_election_scheduled", "Whether the last recorded run was one of --schedule: 1 or 0.", |shown| {
-        shown.run.map_or_else(Vec::new, |run| one(flag(run.runs.account.schedule.is_some())))
+        shown.run.map_or_else(Vec::new, |run| one(flag(run.account.schedule.is_some())))
     }),
     gauge("neli_election_next_window_timestamp_seconds", "When the next window begins.", |shown| {
         let next = shown.run.and_then(|run| run.next_windows(shown.at.wall_ms).first().copied());

@@ -225,7 +225,7 @@ fn row(shown: &Shown<'_>, is_alone: bool) -> String {
 /// The recorded runs, in a few words.
 fn runs(shown: &Shown<'_>) -> Option<String> {
     let run = shown.run?;
-    let success = run.runs.account.success.as_ref().and_then(|success| success.at_ms);
+    let success = run.account.success.as_ref().and_then(|success| success.at_ms);
     let success = success.map_or_else(|| "no success yet".to_owned(), |ms| format!("last success {}", date(ms)));
     let next = run.next_windows(shown.at.wall_ms).first().map(|ms| format!("; next {}", date(*ms)));
     Some(format!("{success}{}", next.unwrap_or_default()))

@@ -235,8 +235,8 @@ fn at(outcome: Outcome, number: u64, seq: u32) -> Fact {
 /// Two processes write one after the other. The second one reads what the first one wrote, as it is kept: one fact at each place.
 #[test]
 fn runs_are_counted_across_processes_and_the_last_success_is_kept() {
-    let (mut log, mut first) = (Facts::default(), Runs::default());
-    let mut write = |runs: &mut Runs, now_ms: u64, fact: Fact| {
+    let (mut log, mut first) = (Facts::default(), Account::default());
+    let mut write = |runs: &mut Account, now_ms: u64, fact: Fact| {
         let fact = runs.written(now_ms, fact);
         log.take(fact.place(), Some(&fact.to_bytes()));
         log.clone()
@@ -248,11 +248,11 @@ fn runs_are_counted_across_processes_and_the_last_success_is_kept() {
     }
     // Its acknowledgement was lost.
     let kept = write(&mut first, 25, at(Outcome::Failed, 2, 4));
-    let mut second = Runs::default();
+    let mut second = Account::default();
     second.read(&kept);
-    assert_eq!((second.account.runs, second.account.failures), (2, 1));
+    assert_eq!((second.runs, second.failures), (2, 1));
     assert_eq!(second.last.as_ref().and_then(|last| last.exit), Some(3));
-    let success = second.account.success.clone().unwrap();
+    let success = second.success.clone().unwrap();
     assert_eq!((success.window, success.at_ms), (at(Outcome::Done, 1, 2).window, Some(15)));
     // It is recorded again by the next leader.
     let kept = write(&mut second, 99, Fact { term: 57, seq: 9, ..kept.attempt.clone().unwrap() });
@@ -265,9 +265,26 @@ fn runs_are_counted_across_processes_and_the_last_success_is_kept() {
     assert_eq!((last.runs, last.failures, last.success), (2, 1, Some(success)));
 }
 
+/// The next run of the key is recorded in the place of the failure.
+#[test]
+fn the_end_of_the_last_run_is_known_to_the_next_process_while_a_run_goes_on() {
+    let (mut log, mut first) = (Facts::default(), Account::default());
+    for (outcome, seq) in [(Outcome::Running, 1), (Outcome::Failed, 2), (Outcome::Running, 3)] {
+        let fact = first.written(15, at(outcome, 1, seq));
+        log.take(fact.place(), Some(&fact.to_bytes()));
+    }
+    let mut second = Account::default();
+    second.read(&log);
+    assert_eq!((second.last.as_ref().and_then(|last| last.exit), second.last.clone()), (Some(3), first.last));
+    let forgotten = Fact { forgets: 1, ..at(Outcome::Forgotten, 1, 0) };
+    log.take(Place::Forgotten, Some(&forgotten.to_bytes()));
+    second.read(&log);
+    assert_eq!(second.last, None, "its window is to run again");
+}
+
 #[test]
 fn facts_of_a_version_without_it_count_as_they_are() {
-    let mut runs = Runs::default();
+    let mut runs = Account::default();
     runs.read(&Facts { done: Some(Fact { at_ms: Some(45), ..at(Outcome::Done, 4, 0) }), ..Facts::default() });
-    assert_eq!((runs.account.runs, runs.account.success.and_then(|success| success.at_ms)), (0, Some(45)));
+    assert_eq!((runs.runs, runs.success.and_then(|success| success.at_ms)), (0, Some(45)));
 }
