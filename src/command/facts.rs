@@ -503,7 +503,7 @@ mod tests {
             success: Some(success),
             schedule: Some("0 3 * * *".into()),
             timezone: Some("Europe/Berlin".into()),
-            last: None,
+            ..Account::default()
         };
         let failed = Fact { exit: Some(3), account, ..fact(Outcome::Failed, window(1_769_824_800_000)) };
         let rows = LastRun::of(failed.clone()).rows(1_769_861_400_000);

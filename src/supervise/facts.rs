@@ -11,7 +11,7 @@ use std::time::Duration;
 use neli_kafka::{ElectionId, FactsTopic, Session, clock};
 use neli_proto::fact::{Account, Fact, Facts};
 use neli_proto::node::{Event, FactsEvent};
-use neli_proto::time::{Span, Time, Window};
+use neli_proto::time::{Time, Window};
 
 use crate::calendar::{Calendar, is_start};
 use crate::config::Once;
@@ -80,8 +80,6 @@ pub(super) struct KeyFacts {
     window_shown: Option<Window>,
     /// With a schedule: when to read the clock again, while the node leads.
     pub(super) look_at: Option<Time>,
-    /// The first window that it has shown.
-    first_shown: Option<Span>,
     /// `None` once this process exits.
     reader: Option<mpsc::Sender<u32>>,
     /// The number of the present or last reading. Events of earlier readings are dropped.
@@ -104,7 +102,6 @@ impl KeyFacts {
             calendar: once.calendar.clone(),
             window_shown: None,
             look_at: once.schedule.as_ref().map(|_| Time::ZERO),
-            first_shown: None,
             reading: 0,
         })
     }
@@ -125,10 +122,11 @@ impl KeyFacts {
         next_ms.filter(|next_ms| is_start(*next_ms))
     }
 
-    /// When the second window without a success is over, after the one that has succeeded last, or else after the first one that was shown.
+    /// When the second window without a success is over, after the one that has succeeded last, or else after the first one that a candidate has seen.
     pub(super) fn success_due_ms(&self) -> Option<u64> {
-        let success = self.known_runs()?.success.as_ref().and_then(|success| success.window);
-        self.calendar.as_ref()?.next_starts(success.or(self.first_shown)?.until_ms).nth(1)
+        let runs = self.known_runs()?;
+        let success = runs.success.as_ref().and_then(|success| success.window);
+        self.calendar.as_ref()?.next_starts(success.or(runs.first)?.until_ms).nth(1)
     }
 
     /// The present window, if the node must get it: if it has changed, or if `anyway`.
@@ -139,7 +137,7 @@ impl KeyFacts {
         let is_new = !self.window_shown.as_ref().is_some_and(is_same);
         let window =
             if is_new { self.window_shown.insert(calendar.window(wall_ms)) } else { self.window_shown.as_ref()? };
-        self.first_shown.get_or_insert(window.span);
+        self.runs.first.get_or_insert(window.span);
         let left = Duration::from_millis(window.span.until_ms.saturating_sub(wall_ms));
         self.look_at.iter_mut().for_each(|at| *at = now + left.min(LOOK_EVERY));
         (is_new || anyway).then(|| window.clone())

@@ -287,6 +287,9 @@ pub struct Account {
     /// The last one that has ended by itself, without its account. It is left out where the fact is about that run.
     #[serde(deserialize_with = "or_unknown", skip_serializing_if = "Option::is_none")]
     pub last: Option<Box<Fact>>,
+    /// The earliest window that a candidate has seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<Span>,
     /// `--schedule`, as it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Box<str>>,
@@ -327,6 +330,7 @@ impl Account {
             if self.last.as_ref().map(|run| run.at_ms) < read.last.as_ref().map(|run| run.at_ms) {
                 self.last = read.last;
             }
+            self.first = self.first.into_iter().chain(read.first).min_by_key(|window| window.from_ms);
         }
         self.last.take_if(|last| facts.has_forgotten(last));
     }

@@ -265,6 +265,21 @@ fn runs_are_counted_across_processes_and_the_last_success_is_kept() {
     assert_eq!((last.runs, last.failures, last.success), (2, 1, Some(success)));
 }
 
+/// So that nobody takes it for the beginning of the waiting for a success, each time that another process leads.
+#[test]
+fn the_first_window_that_a_candidate_saw_is_passed_on() {
+    let (mut log, mut first) = (Facts::default(), Account::default());
+    let window = |number| at(Outcome::Running, number, 1).window;
+    first.first = window(1);
+    let fact = first.written(25, at(Outcome::Running, 2, 1));
+    log.take(fact.place(), Some(&fact.to_bytes()));
+    let mut second = Account { first: window(7), ..Account::default() };
+    second.read(&log);
+    assert_eq!(second.first, window(1));
+    second.read(&Facts::default());
+    assert_eq!(second.first, window(1));
+}
+
 /// The next run of the key is recorded in the place of the failure.
 #[test]
 fn the_end_of_the_last_run_is_known_to_the_next_process_while_a_run_goes_on() {
