@@ -143,8 +143,10 @@ pub(crate) struct Tally {
     pub(super) fences: u64,
     /// The term of the last one, of which several notes tell.
     fenced: Option<Offset>,
-    /// Repeated runs of the job.
+    /// Runs of the job that followed another one in the same term.
     pub(super) restarts: u64,
+    /// The term of the last run.
+    started: Option<Offset>,
     /// Runs that ended with status 0; by themselves with another status, and by a signal; and those that were told to stop.
     pub(super) exits: [u64; 4],
 }
@@ -161,8 +163,8 @@ impl Tally {
         | Note::Released { term, why: Why::Fenced, .. } = note
         {
             self.fences += u64::from(self.fenced.replace(*term) != Some(*term));
-        } else if let Note::Restarting { .. } = note {
-            self.restarts += 1;
+        } else if let Note::JobStarted { term, .. } = note {
+            self.restarts += u64::from(self.started.replace(*term) == Some(*term));
         } else if let Note::JobExited { status, by_itself, .. } = note {
             let result = match status {
                 JobStatus::Exited(0) => 0,
@@ -222,6 +224,17 @@ impl Histogram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A run that was announced may never come: the lead may end in its delay.
+    #[test]
+    fn a_run_counts_as_repeated_once_it_follows_another_in_its_term() {
+        let mut tally = Tally::default();
+        for (term, restarts) in [(3, 0), (3, 1), (3, 2), (9, 2), (9, 3)] {
+            tally.note(&Note::JobStarted { term, pid: 7, attempt: 1, window: None });
+            tally.note(&Note::Restarting { term, attempt: 2, delay: Duration::from_secs(1) });
+            assert_eq!(tally.restarts, restarts, "term {term}");
+        }
+    }
 
     #[test]
     fn each_record_that_comes_back_is_counted_once() {
