@@ -157,18 +157,23 @@ fn too_few_replicas_are_reported_with_the_fix() {
     assert!((0..3).any(|_| reads_configuration()), "the claim is in nobody's way");
 }
 
-/// A `DescribeConfigs` without an answer delays nothing: the configuration counts as one that may not be read.
+/// A `DescribeConfigs` without an answer delays nothing. It is asked again, and the topic is judged by the first answer.
 #[test]
 fn a_broker_that_does_not_answer_how_the_topic_is_set_delays_nothing() {
     const DESCRIBE_CONFIGS: i16 = 32;
     let wired = Wired::take();
     wired.wire().set(LinkConditions { swallows: Some(DESCRIBE_CONFIGS), ..LinkConditions::default() });
     let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
-    wired.direct().create_topic(&election.topic(), &[("message.timestamp.type", "LogAppendTime")]);
+    let settings = [("cleanup.policy", "compact"), ("message.timestamp.type", "LogAppendTime")];
+    wired.direct().create_topic(&election.topic(), &settings);
     let mut candidate = election.candidate().option("--wait", "30s").start();
     let term = candidate.await_lead();
     election.await_witness(term);
     let warnings = candidate.warnings_with("its configuration can't be read (no answer within");
     assert_eq!(warnings.len(), 1, "{candidate:?}");
-    election.close([candidate]);
+    wired.wire().set(LinkConditions::default());
+    wired.wire().reset();
+    assert_eq!(candidate.status(), 125);
+    let errors = candidate.events("error");
+    assert!(errors[0].text("message").contains("cleanup.policy=compact: must be delete"), "{candidate:?}");
 }

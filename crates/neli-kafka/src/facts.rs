@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 use std::mem;
-use std::sync::mpsc::{self, TryRecvError};
+use std::sync::mpsc::{self, RecvTimeoutError, TryRecvError};
 use std::thread;
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ use crate::topic::{self, Presence, TopicError};
 const LED_WITHIN: Duration = Duration::from_secs(2);
 /// A reading that delivers nothing for this long starts again.
 const NO_RECORD: Duration = Duration::from_secs(5);
+/// The settings that could not be read are asked for again after this time without a reading.
+const JUDGED_AGAIN_AFTER: Duration = Duration::from_secs(20);
 /// The time between two reports of a reading's progress.
 const PROGRESS: Duration = Duration::from_millis(100);
 /// A log with at most this many offsets is read from the start each time: that takes no longer than asking for the topic's id.
@@ -102,7 +104,7 @@ pub(crate) fn start_reader(
 ) -> Result<mpsc::Sender<u32>, std::io::Error> {
     let (sender, orders) = mpsc::channel();
     let (id, is_judged, progress) = (Cell::default(), false, ReadFacts::default());
-    let reading = Thread { source, topic, settings, events, orders, id, is_judged, progress };
+    let reading = Thread { source, topic, settings, events, orders, id, is_judged, is_unread: false, progress };
     threads::start("neli-facts", move || reading.run(reads_at_once))?;
     Ok(sender)
 }
@@ -121,6 +123,8 @@ struct Thread {
     id: Cell<Option<u32>>,
     /// The topic's settings, and the rights to it, were judged.
     is_judged: bool,
+    /// They were judged without the settings, which are asked for again.
+    is_unread: bool,
     progress: ReadFacts,
 }
 
@@ -129,8 +133,14 @@ impl Thread {
         let mut waits = !reads_at_once;
         loop {
             if mem::replace(&mut waits, true) {
-                let Ok(id) = self.orders.recv() else { return };
-                self.id.set(Some(id));
+                // The question for the settings may take long, so it is asked when nobody waits for facts.
+                let limit = if self.is_unread { JUDGED_AGAIN_AFTER } else { Duration::MAX };
+                let order = self.orders.recv_timeout(limit);
+                if order == Err(RecvTimeoutError::Disconnected) {
+                    return;
+                }
+                self.is_judged &= order.is_ok();
+                self.id.set(order.ok());
             }
             if let Err(error) = self.read_to_end() {
                 return self.send(SessionEvent::Refused { role: None, error });
@@ -407,10 +417,12 @@ impl Thread {
             }
         }
         self.is_judged = true;
+        let was_unread = mem::replace(&mut self.is_unread, facts.are_incomplete());
         let place = JudgedTopic { bootstrap: &self.source.access.bootstrap, topic: name };
         let risks = judge_topic_of_facts(&facts, (self.settings.retention, self.settings.window), place)
             .map_err(|refusal| TopicError::Refused(format!("topic {name:?}: {refusal}")))?;
-        if !risks.is_empty() {
+        let is_told = was_unread && self.is_unread;
+        if !is_told && !risks.is_empty() {
             self.send(SessionEvent::Warning(format!("topic {name:?}: {}", warning(&risks))));
         }
         Ok(())

@@ -4,8 +4,8 @@
 //! A session reports each event to the election that it concerns, or to the process ([`SessionEvent`]). It decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
 use std::time::Duration;
-use std::{io, mem};
 
 use neli_proto::hello::{Hello, LAST_HELLO_TAKES};
 use neli_proto::kafka::Event;
@@ -49,11 +49,11 @@ pub struct Session {
     /// The topic that has as many partitions as the readers use, once that is known; and how many it was said to have later.
     counted: Option<TopicIdentity>,
     grown_to: i32,
-    /// Since when each role waits for the topic to be judged; and whether the question is out.
+    /// Since when each role waits for the topic to be judged by its configuration; and whether the question is out.
     unjudged: BTreeMap<u32, Time>,
     is_judging: bool,
-    /// Whether it was said what may lose the topic's records.
-    has_told_risks: bool,
+    /// What was said last of what may lose the topic's records: that its configuration could not be read yet, or what it says.
+    told_risks: Option<bool>,
     /// The session timeout of a broker that was reported last.
     broker_timeout: Option<Duration>,
     /// When the question is asked again that could not be for lack of a thread, if so.
@@ -108,7 +108,7 @@ impl Session {
             grown_to: 0,
             unjudged: BTreeMap::new(),
             is_judging: false,
-            has_told_risks: false,
+            told_risks: None,
             broker_timeout: None,
             judges_again_at: None,
             down_since: None,
@@ -313,6 +313,10 @@ impl Session {
             KafkaEvent::Reading { reading, partition, event } => {
                 self.router.handle(clock::now(), reading, partition, &event);
                 self.follow_router();
+                // The answer to the regular question about the log. One about the configuration may have failed.
+                if let Event::Answered { .. } = event {
+                    self.judge();
+                }
             }
             KafkaEvent::Topic { asked, facts } => self.judged(asked, &facts),
         }
@@ -488,23 +492,28 @@ impl Session {
     /// An answer does not count for a role whose reading began after the question was asked: it may be about an earlier topic of this name.
     fn judged(&mut self, asked: Time, facts: &TopicFacts) {
         self.is_judging = false;
-        let answered: Vec<u32> =
-            self.unjudged.iter().filter(|(_, since)| asked >= **since).map(|(role, _)| *role).collect();
+        let (answered, later): (Vec<u32>, Vec<u32>) =
+            self.unjudged.keys().partition(|role| self.unjudged[role] <= asked);
         for role in answered {
-            self.unjudged.remove(&role);
+            if !facts.are_incomplete() {
+                self.unjudged.remove(&role);
+            }
             self.judge_for(role, facts);
         }
-        self.judge();
+        if !later.is_empty() {
+            self.judge();
+        }
     }
 
-    /// R0, once in each reading of a role.
+    /// R0, in each reading of a role.
     fn judge_for(&mut self, role: u32, facts: &TopicFacts) {
         let Source { access, elections, .. } = &self.readers.source;
         let place = JudgedTopic { bootstrap: &access.bootstrap, topic: &elections.topic };
         match topic::judge(facts, place) {
             Ok(risks) => {
                 // Each role's reading is judged, and each time that it begins.
-                if !risks.is_empty() && !mem::replace(&mut self.has_told_risks, true) {
+                let are_incomplete = facts.are_incomplete();
+                if !risks.is_empty() && self.told_risks.replace(are_incomplete) != Some(are_incomplete) {
                     let warning = format!("topic {:?}: {}", elections.topic, topic::warning(&risks));
                     self.outputs.push_back(SessionEvent::Warning(warning));
                 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use neli_proto::time::Time;
-use neli_proto::topic::{GONE_AFTER, Layout, TopicFacts, TopicSettings};
+use neli_proto::topic::{GONE_AFTER, Layout, TopicFacts, TopicSettings, Unread};
 use rdkafka::client::{Client, ClientContext};
 use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::{Metadata, MetadataBroker, MetadataPartition, MetadataTopic};
@@ -274,19 +274,30 @@ pub(super) fn facts(
     let besides = layout.besides_leader().take(BESIDES_LEADER).find_map(|broker| ask(broker).ok());
     let settings = match besides.map_or_else(|| ask(layout.leader), Ok) {
         // If this user lacks the right to them, the answer has no error and no entry.
-        Ok(settings) => {
-            read(&settings).ok_or_else(|| "not shown to this user; allow DESCRIBE_CONFIGS on it".to_owned())
-        }
+        Ok(settings) => read(&settings).ok_or(Unread::Forbidden),
         Err(AdminError { code: RDKafkaErrorCode::OperationTimedOut, .. }) => {
-            Err(format!("no answer within {} ms; check the brokers' load", limit.as_millis()))
+            Err(Unread::Failed(format!("no answer within {} ms; check the brokers' load", limit.as_millis())))
         }
         Err(error) if matches!(error.code.into(), ErrorClass::Connection | ErrorClass::NoBroker) => {
             return Err(TopicError::Transient(error));
         }
-        // A broker that does not support the question is treated like one that refuses the answer.
-        Err(error) => Err(format!("{}; allow DESCRIBE_CONFIGS on it", error.text)),
+        Err(error) => Err(unread(error)),
     };
     Ok(TopicFacts { layout, settings })
+}
+
+/// Why the settings could not be read.
+fn unread(AdminError { code, text }: AdminError) -> Unread {
+    use RDKafkaErrorCode::{
+        ClusterAuthorizationFailed, TopicAuthorizationFailed, UnsupportedFeature, UnsupportedVersion,
+    };
+    if [ClusterAuthorizationFailed, TopicAuthorizationFailed].contains(&code) {
+        Unread::Forbidden
+    } else if [UnsupportedFeature, UnsupportedVersion].contains(&code) {
+        Unread::Unsupported
+    } else {
+        Unread::Failed(text)
+    }
 }
 
 /// The time without a heartbeat after which the controller takes a broker for dead (`broker.session.timeout.ms`), according to this

@@ -19,7 +19,18 @@ pub struct TopicFacts {
     /// The brokers of the partitions in use.
     pub layout: Layout,
     /// The topic's configuration, or why none of it could be read.
-    pub settings: Result<TopicSettings, String>,
+    pub settings: Result<TopicSettings, Unread>,
+}
+
+/// Why none of a topic's configuration could be read.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Unread {
+    /// The question has failed, in these words; another one may be answered.
+    Failed(String),
+    /// This user has no right to it.
+    Forbidden,
+    /// The brokers do not support the question.
+    Unsupported,
 }
 
 /// The brokers of the partitions in use.
@@ -100,6 +111,11 @@ impl TopicIdentity {
 }
 
 impl TopicFacts {
+    /// Whether the configuration is to be asked for again: what is judged meanwhile is judged without it.
+    pub const fn are_incomplete(&self) -> bool {
+        matches!(self.settings, Err(Unread::Failed(_)))
+    }
+
     /// Whether every record that may have been cut from the log's head was older than every lease in it, so that an empty log is vacant.
     pub fn cut_is_harmless(&self) -> bool {
         self.settings.as_ref().is_ok_and(TopicSettings::keep_recent_records)
@@ -161,9 +177,15 @@ pub fn risks(facts: &TopicFacts, place: JudgedTopic<'_>) -> Vec<Risk> {
 }
 
 /// The risks of a topic whose settings can't be read.
-fn unread(facts: &TopicFacts, reason: &str, place: JudgedTopic<'_>) -> Vec<Risk> {
+fn unread(facts: &TopicFacts, why: &Unread, place: JudgedTopic<'_>) -> Vec<Risk> {
+    let reason = match why {
+        Unread::Failed(words) => &format!("{words}; a candidate asks again"),
+        Unread::Forbidden => "not shown to this user; allow DESCRIBE_CONFIGS on it",
+        Unread::Unsupported => "the brokers do not support the question",
+    };
     let text = format!("its configuration can't be read ({reason}): whether it keeps its records is unknown");
-    iter::once(Risk { is_unread: true, ..Risk::of(text) }).chain(replication_risk(&facts.layout, None, place)).collect()
+    let unread = Risk { is_forbidden: *why == Unread::Forbidden, ..Risk::of(text) };
+    iter::once(unread).chain(replication_risk(&facts.layout, None, place)).collect()
 }
 
 /// Judges the topic of facts, which must keep each fact for `retention`, and of windows of this length also one that a later fact replaces.
@@ -325,8 +347,8 @@ pub struct Risk {
     pub setting: Option<&'static str>,
     /// The commands that give its partitions more replicas, for a shell with Kafka's own tools, if it has one replica.
     pub command: Option<String>,
-    /// Whether none of its settings could be read.
-    pub is_unread: bool,
+    /// Whether this user has no right to its settings.
+    pub is_forbidden: bool,
     text: String,
 }
 

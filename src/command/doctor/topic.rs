@@ -168,7 +168,7 @@ impl TopicCheck<'_> {
         if risk.command.is_some() {
             return risk.command.clone();
         }
-        if risk.is_unread {
+        if risk.is_forbidden {
             return Some(self.fixes.allow(&["DescribeConfigs"], ("--topic", planned.name)));
         }
         // A new topic would have the right value.

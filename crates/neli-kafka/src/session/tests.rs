@@ -1,8 +1,8 @@
 use std::cell::Cell;
-use std::io;
 use std::sync::Arc;
+use std::{io, mem};
 
-use neli_proto::topic::{Layout, TopicSettings};
+use neli_proto::topic::{Layout, TopicSettings, Unread};
 use rdkafka::mocking::MockCluster;
 
 use super::*;
@@ -168,6 +168,43 @@ async fn risks_of_the_topic_are_a_warning_once() {
     let warnings: Vec<String> = session.outputs.drain(..).filter_map(warning).collect();
     let expected = "topic \"t\": unclean.leader.election.enable=true: ";
     assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
+}
+
+/// R0: one answer that is late must not let a leader go on in a compacted topic for ever.
+#[tokio::test]
+async fn settings_that_could_not_be_read_are_asked_for_again_and_judged_then() {
+    let mut session = session("127.0.0.1:9", 1);
+    session.unjudged.insert(0, clock::now());
+    let hear = |session: &mut Session, settings| {
+        let layout = Layout { leader: 1, replicas: [(0, vec![1])].into(), brokers: vec![1] };
+        let facts = TopicFacts { layout, settings };
+        session.handle_kafka_event(KafkaEvent::Topic { asked: clock::now(), facts });
+        session.outputs.drain(..).collect::<Vec<_>>()
+    };
+    let failed = || Err(Unread::Failed("Request timed out".into()));
+    let events = hear(&mut session, failed());
+    let [
+        SessionEvent::Warning(warning),
+        SessionEvent::Election { event: Event::TopicJudged { gaps_are_markers: false, .. }, .. },
+    ] = &events[..]
+    else {
+        panic!("{events:?}");
+    };
+    assert!(warning.contains("Request timed out"), "{warning}");
+    assert!(!session.is_judging, "not at once");
+    let ask_again = |session: &mut Session| {
+        let event = Event::Answered { asked: clock::now(), start: 0, end: 0 };
+        session.handle_kafka_event(KafkaEvent::Reading { reading: 1, partition: 0, event });
+        session.is_judging
+    };
+    assert!(ask_again(&mut session));
+    let events = hear(&mut session, failed());
+    assert!(!events.iter().any(|event| matches!(event, SessionEvent::Warning(_))), "it is said once: {events:?}");
+    assert!(ask_again(&mut session));
+    let compacted = TopicSettings { cleanup_policy: Some("compact".into()), ..TopicSettings::default() };
+    let events = hear(&mut session, Ok(compacted));
+    assert!(matches!(&events[..], [SessionEvent::Refused { role: Some(0), .. }]), "{events:?}");
+    assert!(!ask_again(&mut session));
 }
 
 /// A cut of the history concerns all roles, and each asks for a new producer.

@@ -218,9 +218,23 @@ fn settings_that_decide_about_an_empty_log_must_be_visible() {
 fn an_empty_log_is_vacant_only_if_no_leader_s_record_can_have_been_cut() {
     assert!(!facts(1, 1, |s| s.timestamp_type = Some("CreateTime".into())).cut_is_harmless());
     assert!(!facts(1, 1, |s| s.retention_bytes = Some(1)).cut_is_harmless());
-    let unreadable = TopicFacts { layout: layout(1, 1), settings: Err("denied".into()) };
-    assert!(!unreadable.cut_is_harmless());
-    let unread = judge(&unreadable, PLACE).unwrap();
-    assert!(unread.len() == 1 && unread[0].is_unread && unread[0].to_string().contains("(denied)"), "{unread:?}");
-    assert_eq!(judge_topic_of_facts(&unreadable, (Duration::ZERO, None), PLACE), Ok(unread));
+}
+
+#[test]
+fn settings_that_could_not_be_read_are_asked_for_again_unless_that_was_refused() {
+    for (why, said, is_asked_again) in [
+        (Unread::Failed("Request timed out".into()), "(Request timed out; a candidate asks again)", true),
+        (Unread::Forbidden, "allow DESCRIBE_CONFIGS", false),
+        (Unread::Unsupported, "do not support", false),
+    ] {
+        let is_forbidden = why == Unread::Forbidden;
+        let facts = TopicFacts { layout: layout(1, 1), settings: Err(why) };
+        assert!(!facts.cut_is_harmless());
+        assert_eq!(facts.are_incomplete(), is_asked_again);
+        let unread = judge(&facts, PLACE).unwrap();
+        assert!(unread.len() == 1 && unread[0].is_forbidden == is_forbidden, "{unread:?}");
+        let text = unread[0].to_string();
+        assert!(text.contains(said) && text.contains("DESCRIBE_CONFIGS") == is_forbidden, "{text}");
+        assert_eq!(judge_topic_of_facts(&facts, (Duration::ZERO, None), PLACE), Ok(unread));
+    }
 }
