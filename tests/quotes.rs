@@ -11,12 +11,13 @@ use neli_run::cli::{self, validate};
 const QUOTING: &str = "docs/troubleshooting.md";
 
 /// Messages that say what they need, so the page has no row for them.
-const SAY_WHAT_TO_DO: [&str; 88] = [
+const SAY_WHAT_TO_DO: [&str; 89] = [
     "Kafka does not answer: …",
     "Kafka has not answered for …",
     "it is unknown who leads: …",
     "…Kafka does not append this candidate's records…",
     "topic …: the batch at offset … can't be decoded …",
+    "topic …: the batch at offset … was read, or deleted: …",
     "the journal is read again, after …",
     "the journal's reader has delivered no record …",
     "the topic was deleted and made again: …",

@@ -294,6 +294,7 @@ impl Reading {
             self.topic.read_up_to(partition, *next);
             Ok(())
         } else if let Event::Undecodable { offset, error } = event {
+            let Some(error) = error else { return Ok(()) };
             bail!("the records from offset {offset} on can't be decoded: {error}");
         } else {
             Err(HistoryCut)

@@ -357,7 +357,7 @@ impl Reading {
             let of = Some((reading, partition)).filter(|_| self.router.has(reading));
             if let (candidate::Event::ReachedEnd { .. }, Some(_)) = (&event, of) {
                 self.goes_on(of);
-            } else if let (candidate::Event::Undecodable { offset, error }, Some(_)) = (&event, of) {
+            } else if let (candidate::Event::Undecodable { offset, error: Some(error) }, Some(_)) = (&event, of) {
                 // It tries that again every half a second.
                 let topic = &self.readers.source.elections.topic;
                 self.stops(of, format!("topic \"{topic}\": the batch at offset {offset} can't be decoded: {error}"));

@@ -351,7 +351,7 @@ impl<R: HasNode> Nodes<R> {
     fn note_undecodable(&mut self, now: Time, role: usize, event: &candidate::Event) {
         use candidate::Event::{HelloAsked, Passed, ReachedEnd, Read, ReadHello, Undecodable};
         let reminder = &mut self.undecodable[role];
-        if let Undecodable { offset, error } = event {
+        if let Undecodable { offset, error: Some(error) } = event {
             reminder.begin(now, text::undecodable(&self.roles[role].election_mut().topic, *offset, error));
         } else if let HelloAsked { .. } | Passed { .. } | ReachedEnd { .. } | Read { .. } | ReadHello { .. } = event {
             reminder.end(now);

@@ -96,8 +96,8 @@ pub(super) struct Reading {
     refused: AtomicBool,
     /// What was warned of seldom, and when, not long ago.
     warned_of: Mutex<Vec<(String, Time)>>,
-    /// Whether nothing was handed over since a batch that can't be decoded.
-    is_undecodable: AtomicBool,
+    /// The partitions of which nothing was handed over since a batch that can't be decoded: the next offset, and whether it was tried again.
+    undecodable: Mutex<BTreeMap<i32, (i64, bool)>>,
     /// Whether the asker has an order to ask that it has not begun to execute.
     pub(super) is_asked_for: AtomicBool,
 }
@@ -132,7 +132,7 @@ impl Reading {
             read_at: Mutex::new(Time::ZERO),
             refused: AtomicBool::new(false),
             warned_of: Mutex::default(),
-            is_undecodable: AtomicBool::new(false),
+            undecodable: Mutex::default(),
             is_asked_for: AtomicBool::new(false),
         })
     }
@@ -387,15 +387,20 @@ impl Reading {
     /// Stops reading: records after the batch must not be handed over before it. rust-rdkafka leaves out which partition it is. librdkafka's message
     /// contains the batch's offset: if only one partition is to be read from there, the others continue at once.
     fn stop_undecodable(&self, words: &str) -> BTreeSet<i32> {
-        self.is_undecodable.store(true, Ordering::Relaxed);
         let (all, batch) = (self.consumer.stop(), offset_in(words));
         let meant: BTreeSet<i32> = all.iter().copied().filter(|partition| self.next(*partition) == batch).collect();
         let stopped = if meant.len() == 1 { meant } else { all.clone() };
         self.read_on(&all - &stopped);
         for partition in &stopped {
             let offset = self.next(*partition).unwrap_or_default();
-            self.send_own(*partition, Event::Undecodable { offset, error: words.into() });
+            let mut undecodable = locked(&self.undecodable);
+            let is_repeated = undecodable.get(partition).is_some_and(|(known, _)| *known == offset);
+            undecodable.insert(*partition, (offset, is_repeated));
+            drop(undecodable);
+            let error = is_repeated.then(|| words.into());
+            self.send_own(*partition, Event::Undecodable { offset, error });
         }
+        self.send(SessionEvent::Debug(format!("a batch can't be decoded ({words}): it is asked for again")));
         stopped
     }
 
@@ -403,7 +408,7 @@ impl Reading {
     /// one it is, and after a batch that can't be decoded whether it is one: librdkafka goes on at a number from the middle of the batch.
     fn cut(&self) {
         let partitions = self.to_be_read().unwrap_or_default();
-        let is_certain = partitions.len() == 1 && !self.is_undecodable.load(Ordering::Relaxed);
+        let is_certain = partitions.len() == 1 && locked(&self.undecodable).is_empty();
         match partitions.first().filter(|_| is_certain) {
             Some(partition) => self.send_own(*partition, Event::HistoryCut),
             None => self.ask_soon(),
@@ -431,7 +436,12 @@ impl Reading {
     pub(super) fn read_below(&self, partition: i32, next: i64) {
         *locked(&self.read_at) = clock::now();
         self.handing_over_below(partition, next);
-        self.is_undecodable.store(false, Ordering::Relaxed);
+        if let Some((offset, true)) = locked(&self.undecodable).remove(&partition) {
+            let topic = &self.source.elections.topic;
+            self.send(SessionEvent::Warning(format!(
+                "topic \"{topic}\": the batch at offset {offset} was read, or deleted: partition {partition} is read on"
+            )));
+        }
         self.up();
     }
 
@@ -483,7 +493,7 @@ mod tests {
         let access = Access::at(&cluster.bootstrap_servers(), &Properties::default());
         let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..2, names: Arc::default() };
         let source = Source { partitions: Some(2), ..Source::new(access, elections, IfMissing::Refuse) };
-        let (sender, mut events) = channel(10);
+        let (sender, mut events) = channel(100);
         let reading = Reading::new(source, 1, sender, mpsc::channel().0, Arc::default()).unwrap();
         for (words, expected) in [
             ("MessageSet at offset 7 (259 bytes) failed CRC32C check", BTreeSet::from([1])),
@@ -494,12 +504,49 @@ mod tests {
             reading.read_from(1, 7);
             assert_eq!(reading.stop_undecodable(words), expected, "{words}");
             assert_eq!(reading.consumer.stop(), &BTreeSet::from([0, 1]) - &expected, "{words}");
-            let mut told = BTreeSet::new();
-            while let Ok(KafkaEvent::Reading { partition, event: Event::Undecodable { .. }, .. }) = events.try_recv() {
-                told.insert(partition);
-            }
-            assert_eq!(told, expected, "{words}");
+            let told = std::iter::from_fn(|| events.try_recv().ok()).filter_map(|event| {
+                if let KafkaEvent::Reading { partition, event: Event::Undecodable { .. }, .. } = event {
+                    Some(partition)
+                } else {
+                    None
+                }
+            });
+            assert_eq!(told.collect::<BTreeSet<_>>(), expected, "{words}");
         }
+    }
+
+    /// Who deletes a batch that only one answer has damaged deletes good records.
+    #[test]
+    fn a_batch_can_not_be_decoded_if_it_is_tried_twice_and_that_it_was_passed_is_told() {
+        let access = Access::at("127.0.0.1:9", &Properties::default());
+        let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..1, names: Arc::default() };
+        let source = Source::new(access, elections, IfMissing::Refuse);
+        let (sender, mut events) = channel(100);
+        let reading = Reading::new(source, 1, sender, mpsc::channel().0, Arc::default()).unwrap();
+        let mut told = || -> Vec<String> {
+            let told = std::iter::from_fn(|| events.try_recv().ok()).filter_map(|event| {
+                if let KafkaEvent::Reading { event: Event::Undecodable { offset, error }, .. } = event {
+                    Some(format!("{offset}: {}", error?))
+                } else if let KafkaEvent::Process(SessionEvent::Warning(warning)) = event {
+                    Some(warning)
+                } else {
+                    None
+                }
+            });
+            told.collect()
+        };
+        let mut fails_at = |offset| {
+            reading.read_from(0, offset);
+            assert_eq!(reading.stop_undecodable("damaged"), BTreeSet::from([0]));
+            told()
+        };
+        assert!(fails_at(7).is_empty());
+        assert!(fails_at(5).is_empty(), "it was read again from further back");
+        reading.read_below(0, 6);
+        assert!(fails_at(7).is_empty());
+        assert_eq!([fails_at(7), fails_at(7)], [["7: damaged"]; 2]);
+        reading.read_below(0, 8);
+        assert_eq!(told(), ["topic \"t\": the batch at offset 7 was read, or deleted: partition 0 is read on"]);
     }
 
     /// A broker that fails answers ten fetches a second.

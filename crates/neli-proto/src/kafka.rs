@@ -55,8 +55,8 @@ pub enum Event {
         gaps_are_markers: bool,
     },
     /// A batch can't be decoded, so no record after it can be read: `offset` was the next that was to be handed over. It is repeated as long as that
-    /// is so. The reason is for display only.
-    Undecodable { offset: Offset, error: Box<str> },
+    /// is so. The reason is for display only; there is none the first time, since the answer may have been damaged on its way.
+    Undecodable { offset: Offset, error: Option<Box<str>> },
     /// The topic has more partitions than roles. The group then moves partitions at each join, so a revocation shows nothing about the
     /// leader.
     UnusedPartitions,

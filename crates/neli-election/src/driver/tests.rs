@@ -89,7 +89,9 @@ fn a_batch_that_can_not_be_decoded_is_a_warning_and_a_trouble() {
         driver.handle_timeouts();
         shared.state.borrow().trouble.clone()
     };
-    let undecodable = candidate::Event::Undecodable { offset: 7, error: "a bad checksum".into() };
+    let undecodable = candidate::Event::Undecodable { offset: 7, error: Some("a bad checksum".into()) };
+    let damaged = candidate::Event::Undecodable { offset: 7, error: None };
+    assert_eq!(trouble_after(damaged), None, "the next answer may be whole");
     let told = trouble_after(undecodable.clone());
     assert!(told.as_ref().is_some_and(|told| told.contains("offset 7 can't be decoded (a bad checksum)")), "{told:?}");
     for (event, lasts) in [

@@ -326,8 +326,11 @@ fn a_batch_that_can_not_be_decoded_hides_the_roles_of_its_partition_alone() {
     reading.publish(clock::now());
     let leaderships = || followers.iter().map(|follower| follower.borrow().clone().unwrap()).collect::<Vec<_>>();
     assert_eq!(leaderships(), [Leadership::Vacant, Leadership::Vacant]);
+    reading.handle(of(1, candidate::Event::Undecodable { offset: 7, error: None })).unwrap();
+    reading.publish(clock::now());
+    assert_eq!(leaderships(), [Leadership::Vacant, Leadership::Vacant], "the next answer may be whole");
     for offset in 0..3 {
-        let error = "a bad checksum".into();
+        let error = Some("a bad checksum".into());
         reading.handle(of(1, candidate::Event::Undecodable { offset: 7, error })).unwrap();
         reading.handle(KafkaEvent::Read { reading: 1, partition: 0, offset, record: None }).unwrap();
         reading.publish(clock::now());

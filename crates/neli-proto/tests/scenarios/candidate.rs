@@ -204,7 +204,7 @@ impl Scenario {
                     _ => TopicIdentity::Id { high: 0, low: words.number(1) },
                 },
             },
-            "undecodable" => Event::Undecodable { offset: 0, error: "".into() },
+            "undecodable" => Event::Undecodable { offset: 0, error: None },
             "unused-partitions" => Event::UnusedPartitions,
             "undelivered" => Event::Undelivered { seq: words.number(1), may_be_in_log: !words.says("refused") },
             other => panic!("nothing is called {other}"),
