@@ -197,9 +197,9 @@ fn json_of(listed: &Listed<'_>, last_run: Option<&LastRun>) -> Value {
             let since = earlier_job.unwrap_or_else(|| of.received.at_ms(at));
             (later.max(Some(since)), Some(release(of, at)))
         }
-        // In a topic that was made again those that stand by wait.
-        Leadership::NeverLed => (later, None),
-        Leadership::Forgotten | Leadership::Led { .. } | Leadership::Unknown(_) => (None, None),
+        // Those that stand by wait where records are missing.
+        Leadership::Unknown(_) => (later, None),
+        Leadership::Forgotten | Leadership::Led { .. } | Leadership::NeverLed => (None, None),
     };
     let journal = observer.journal();
     let earlier_job = if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {

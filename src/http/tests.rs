@@ -327,6 +327,8 @@ fn the_status_of_a_standby_shows_why_there_is_no_leader() {
     let late = "no leader: db1 was silent for 30s (lease 20s); a heartbeat that came after that extends no lease";
     let missing = "can't tell who leads: the record that says so is missing from the topic; if no record of a leader comes, a \
         candidate claims after 60.61s";
+    let cut = "can't tell who leads: the topic was made anew, or its records were deleted, and the job of an earlier leader may \
+        run on; if no record of a leader comes, a candidate claims after 60.61s";
     for (role, state, why) in [
         (led_by(leader(false, ago(3_199))), "led", None),
         (led_by(leader(false, ago(18_000))), "silent", Some(overdue)),
@@ -336,6 +338,7 @@ fn the_status_of_a_standby_shows_why_there_is_no_leader() {
         (none(TermState::NeverLed), "never-led", Some("no leader: nobody has ever led")),
         (none(TermState::Forgotten), "forgotten", Some(forgotten)),
         (none(TermState::Undecided), "unknown", Some(missing)),
+        (none(TermState::Cut), "unknown", Some(cut)),
         (
             none(TermState::Unread),
             "unknown",

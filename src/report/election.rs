@@ -74,6 +74,10 @@ pub(crate) fn sentence_at(leadership: Leadership<'_>, wall_ms: Option<u64>) -> S
         }
         Leadership::Unknown(unknown) => {
             let why = match unknown {
+                Unknown::Cut => {
+                    "the topic was made anew, or its records were deleted, and the job of an earlier leader may run on; if no record \
+                     of a leader comes, a candidate claims after 60.61s"
+                }
                 Unknown::Left => "this process has left this election, and does not read it any more",
                 Unknown::LeaseOver => "the lease of this process, which led, is over",
                 Unknown::Missing => {

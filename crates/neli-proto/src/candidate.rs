@@ -275,15 +275,21 @@ impl Candidate {
 
     /// Who leads by the records that were read, also while it claims.
     pub fn leadership(&self, now: Time) -> Leadership<'_> {
-        self.election.shown.last_term.leadership_by(&self.election.listener, now)
+        let age = now.since(self.election.listener.last_effective());
+        self.election.shown.last_term.leadership(self.term_state(now), |_| age)
+    }
+
+    /// What the law says of the last term.
+    fn term_state(&self, now: Time) -> TermState {
+        let listener = &self.election.listener;
+        TermState::by(listener).while_waited(|| listener.undecided_for(now).is_some())
     }
 
     /// What it shows.
     pub(crate) fn status(&self, now: Time) -> Status {
         Status {
             last_term: self.last_term(),
-            // What the law says of it.
-            term_state: TermState::by(&self.election.listener),
+            term_state: self.term_state(now),
             position: self.position(),
             lease_end: self.lease_end(),
             claims_at: self.claims_at(),

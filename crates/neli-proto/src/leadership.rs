@@ -38,6 +38,8 @@ pub enum Leadership<'a> {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(missing_docs, reason = "a field with an unclear meaning has a comment")]
 pub enum Unknown<'a> {
+    /// The topic was made anew, or its records were deleted, and a candidate waits, since the job of an earlier leader may run on.
+    Cut,
     /// The process has left the election, and does not read it any more.
     Left,
     /// The lease of this process, which led, is over.
@@ -63,6 +65,8 @@ pub enum Unknown<'a> {
 /// What the law says of the last term.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum TermState {
+    /// The topic was made anew, or its records were deleted: those of a leader may be gone, and a candidate waits for that.
+    Cut,
     /// The log's head was deleted, and the rest contains no record of the election.
     Forgotten,
     /// It is led.
@@ -235,6 +239,7 @@ impl LastTerm {
         match (state, &self.leader, &self.release) {
             (TermState::Led, Some(leader), _) => leader.leadership(age(leader.last_record)),
             (TermState::Released, _, Some(release)) => Leadership::Released { release, age: age(release.received) },
+            (TermState::Cut, ..) => Leadership::Unknown(Unknown::Cut),
             (TermState::Forgotten, ..) => Leadership::Forgotten,
             (TermState::NeverLed, ..) => Leadership::NeverLed,
             (TermState::Unread, ..) => Leadership::Unknown(Unknown::Reading),
@@ -246,7 +251,17 @@ impl LastTerm {
 impl TermState {
     /// What this listener's view says, once it has read the log.
     pub(crate) fn by(listener: &Listener) -> Self {
-        if listener.is_caught_up() { Self::of(listener.journal().view()) } else { Self::Unread }
+        match Self::of(listener.journal().view()) {
+            _ if !listener.is_caught_up() => Self::Unread,
+            Self::Undecided if listener.history_cut => Self::Cut,
+            state => state,
+        }
+    }
+
+    /// The same if a candidate `waits` although the records show no leader: those that did may be gone.
+    #[must_use]
+    pub(crate) fn while_waited(self, waits: impl FnOnce() -> bool) -> Self {
+        if matches!(self, Self::Forgotten | Self::NeverLed) && waits() { Self::Cut } else { self }
     }
 
     /// What this view says.

@@ -298,7 +298,10 @@ impl Observer {
 
     /// The leader, or why there is none.
     pub fn leadership(&self, at: ReadAt) -> Leadership<'_> {
-        let by_age = self.last_term.leadership(TermState::of(self.journal.view()), |received| self.age(received, at));
+        let waits = |known: &KnownCandidate| known.undecided_for() > self.age(known.received, at);
+        let state = TermState::of(self.journal.view());
+        let state = state.while_waited(|| self.candidates.values().any(|known| waits(known)));
+        let by_age = self.last_term.leadership(state, |received| self.age(received, at));
         let unheard = by_age.may_lead().filter(|leader| self.is_unheard(leader, at));
         unheard.map_or(by_age, |leader| Leadership::Unknown(Unknown::Unheard { leader }))
     }

@@ -188,7 +188,9 @@ impl<'a> Watch<'a> {
                     (self.topics.leadership(at, read, found), (Box::from(name), found.place().clone()));
                 let is_unknown = matches!(
                     current,
-                    Leadership::Unknown(Unknown::NobodyAnswers | Unknown::NotHeard { .. } | Unknown::Unreadable)
+                    Leadership::Unknown(
+                        Unknown::Cut | Unknown::NobodyAnswers | Unknown::NotHeard { .. } | Unknown::Unreadable
+                    )
                 );
                 let told = self.told.get(&key).filter(|_| before.contains(name)).copied();
                 if told != Some(is_unknown) || !is_unknown && silent.contains(&key) {

@@ -19,9 +19,6 @@ const CLAIMED_WITHIN: Duration = Duration::from_secs(10);
 const LOOK: &str = "no standby has claimed: it has died since its hello, or Kafka refuses its records, or (--patience never) the consumer group has \
                     chosen none; see its log";
 
-/// The reason of candidates that wait although the journal is empty.
-const REMADE: &str = "the topic was made anew, or its records were deleted, while they stood by: the job of a leader in the old one may run on";
-
 /// A hint for a term that was given up because Kafka refused a record: other candidates may be refused for the same reason.
 const REFUSED: &str = "the log of the candidate that released it says what refused it; neli-run doctor looks at the topic, the rights and the machine";
 
@@ -67,21 +64,14 @@ pub(super) fn rows(
             }
         }
         Leadership::Led { .. } | Leadership::Unknown(Unknown::NotAnswered { .. }) => return,
-        Leadership::Unknown(_) => {
+        Leadership::Unknown(unknown) => {
             // A candidate that has just begun to read does not know yet how long it waits.
             let by = moment(at, later.unwrap_or(silence(LONGEST_LEASE)));
             let latest = if later.is_none() { " at the latest" } else { "" };
-            format!("{by}{latest}, by a candidate that runs, unless a leader's record comes before")
+            let alone = if unknown == Unknown::Cut { "; start no other before then: it would not wait" } else { "" };
+            format!("{by}{latest}, by a candidate that runs, unless a leader's record comes before{alone}")
         }
         Leadership::Forgotten | Leadership::NeverLed => {
-            if let Some(left) = later {
-                let then = moment(at, left);
-                page.row(
-                    "claimable",
-                    &format!("{then}, by one that stands by; start no other before then: it would not wait"),
-                );
-                return page.row("why", REMADE);
-            }
             // Since when nobody leads is unknown: since before the oldest hello.
             if !has_no_room && standbys.iter().any(|standby| standby.age > CLAIMED_WITHIN) {
                 page.row("why", LOOK);
@@ -244,9 +234,9 @@ mod tests {
     #[test]
     fn in_a_topic_that_was_created_again_the_page_shows_until_when_the_standbys_wait() {
         let page = rows_of_an_empty_journal(60_000, 8);
-        let claimable = "\nclaimable  at 12:01:00Z (in 52s), by one that stands by; start no other before then: it would not wait\n";
-        assert!(page.starts_with(claimable), "{page}");
-        assert!(page.contains("\nwhy        the topic was made anew"), "{page}");
+        let claimable = "\nclaimable  at 12:01:00Z (in 52s), by a candidate that runs, unless a leader's record comes before; start no other \
+             before then: it would not wait\n";
+        assert_eq!(page, claimable);
         assert_eq!(rows_of_an_empty_journal(0, 8), "\n");
     }
 

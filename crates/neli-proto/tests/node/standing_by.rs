@@ -6,7 +6,7 @@ use neli_proto::candidate::{self, Position};
 use neli_proto::fact::Facts;
 use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
-use neli_proto::leadership::{ReadAt, TermState};
+use neli_proto::leadership::{Leadership, ReadAt, TermState, Unknown};
 use neli_proto::node::{Action, Counts, Event, Node, Settings};
 use neli_proto::note::Waiting;
 use neli_proto::random::Random;
@@ -171,8 +171,27 @@ fn where_all_older_records_were_deleted_the_election_is_forgotten() {
     let (member, name) = (MemberId::from("db2"), Some("db2-name".into()));
     let hello = Hello::new(member, name);
     host.elects(candidate::Event::ReadHello { offset: 3, hello: Box::new(hello) });
-    let status = host.status();
-    assert_eq!(status.term_state, TermState::Forgotten);
+    assert_eq!(host.status().term_state, TermState::Forgotten);
+    // Without `retention.ms`, for example, a leader's record may have been deleted a moment ago.
+    host.elects(candidate::Event::TopicJudged { cut_is_harmless: false, gaps_are_markers: true });
+    assert_eq!(host.status().term_state, TermState::Cut, "it claims nothing for a minute");
+}
+
+#[test]
+fn after_a_cut_of_the_history_it_is_unknown_who_leads() {
+    let mut host = Host::listening(&[]);
+    host.answered();
+    assert_eq!(host.status().term_state, TermState::NeverLed);
+    host.elects(candidate::Event::HistoryCut);
+    host.elects(candidate::Event::TopicJudged { cut_is_harmless: true, gaps_are_markers: true });
+    host.now = host.now + Duration::from_millis(1);
+    host.answered();
+    let at = ReadAt { now: host.now, wall_ms: 0 };
+    assert_eq!(host.status().leadership(at, true), Leadership::Unknown(Unknown::Cut));
+    assert_eq!(host.node.candidate().leadership(host.now), Leadership::Unknown(Unknown::Cut));
+    host.log.clear();
+    host.reads(claim_of_db2());
+    assert!(host.status().leadership(at, true).is_led());
 }
 
 #[test]

@@ -27,10 +27,24 @@ fn the_hello_of_a_candidate_with_a_cut_history_contains_its_wait() {
         let at = later(ms);
         observer.standbys(at).iter().map(|standby| observer.waits(standby, at).as_millis()).collect()
     };
-    assert_eq!(observer.leadership(later(0)), Leadership::NeverLed);
     assert_eq!((waits(&observer, 8_000), waits(&observer, 58_000)), (vec![50_000, 52_610], vec![0, 2_610]));
     read(&mut observer, 2, 9_000, &claim("m", 1));
     assert_eq!(waits(&observer, 10_000), [0, 0], "a leader is known");
+}
+
+/// The candidates know that nobody may lead for a minute, and each observer says so.
+#[test]
+fn who_leads_is_unknown_while_a_candidate_waits_since_records_are_gone() {
+    for (origin, after) in [(Origin::Beginning, Leadership::NeverLed), (Origin::CutHead, Leadership::Forgotten)] {
+        let mut observer = Observer::new(Journal::read_from(0, origin));
+        assert_eq!(observer.leadership(later(0)), after);
+        for (offset, waits) in [(0, r#","waits_ms":58000"#), (1, "")] {
+            let line = format!(r#"{{"v":1,"kind":"hello","member":"m{offset}","seq":1{waits}}}"#);
+            read_hello(&mut observer, later(0), offset, &line, Some(later(0).wall_ms));
+        }
+        assert_eq!(observer.leadership(later(57_999)), Leadership::Unknown(Unknown::Cut), "{after:?}");
+        assert_eq!(observer.leadership(later(58_000)), after, "no lease of before can run any more");
+    }
 }
 
 #[test]
