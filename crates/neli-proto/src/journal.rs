@@ -241,6 +241,15 @@ impl Journal {
         self.led().map(|term| term.offset)
     }
 
+    /// The current term, or the last one if it was released; `None` too if there was none.
+    pub(crate) const fn last_term(&self) -> Option<Offset> {
+        match &self.view {
+            View::Led(term) => Some(term.offset),
+            View::Released { term, .. } => Some(*term),
+            View::NeverLed | View::Undecided(_) => None,
+        }
+    }
+
     /// The same with its known properties.
     pub(crate) const fn led(&self) -> Option<&Term> {
         if let View::Led(term) = &self.view { Some(term) } else { None }
@@ -314,13 +323,8 @@ impl Journal {
     /// L4: whether the claim of this term, later than the current one, may be among the offsets that were taken for markers. Then somebody has
     /// compacted the topic.
     fn claim_is_missing(&self, term: Offset) -> bool {
-        let current = match &self.view {
-            View::Led(term) => term.offset,
-            View::Released { term, .. } => *term,
-            View::NeverLed => -1,
-            View::Undecided(_) => return false,
-        };
-        term > current && self.first_marker.is_some_and(|first| first <= term)
+        let is_later = !matches!(self.view, View::Undecided(_)) && self.last_term().is_none_or(|last| last < term);
+        is_later && self.first_marker.is_some_and(|first| first <= term)
     }
 
     /// L3 for a beat or a release; in an undecided view, whether it decides (L4).

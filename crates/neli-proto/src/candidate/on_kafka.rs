@@ -120,7 +120,7 @@ impl Candidate {
         let receipt = Receipt { read: now, written_ms, is_brokers_time: true, is_live };
         let (journal, last_term) = (self.election.listener.journal(), &mut self.election.shown.last_term);
         // A reading that was begun anew tells nothing of the last term until it has come to it again.
-        if fresh || last_term.leader.as_ref().is_none_or(|leader| journal.term() >= Some(leader.term)) {
+        if fresh || last_term.leader.as_ref().is_none_or(|leader| journal.last_term() >= Some(leader.term)) {
             last_term.read(journal.view(), offset, record, verdict, receipt);
         }
         self.election.kafka_answers();

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use neli_proto::candidate::{self, Position};
 use neli_proto::fact::Facts;
+use neli_proto::guard::Answer;
 use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::leadership::{Leadership, ReadAt, TermState, Unknown};
@@ -192,6 +193,26 @@ fn after_a_cut_of_the_history_it_is_unknown_who_leads() {
     host.log.clear();
     host.reads(claim_of_db2());
     assert!(host.status().leadership(at, true).is_led());
+}
+
+/// It reads the journal anew, with the release in it, which it knows nothing else of.
+#[test]
+fn after_a_fence_it_knows_its_own_release() {
+    let mut host = Host::leading(&[]);
+    let term = host.node.leads().unwrap();
+    host.answers(Answer::Fenced { term, end: None });
+    host.answers(Answer::Gone);
+    let sent = host.actions().into_iter().find(|action| sends(action, "release"));
+    let Some(Action::Kafka(Request::Send { record })) = sent else { panic!("{sent:?}") };
+    // The acknowledgement comes before the release is read back.
+    host.elects(candidate::Event::Delivered { seq: record.seq.unwrap() });
+    host.now = host.now + Duration::from_millis(1);
+    host.log.extend(std::mem::take(&mut host.sent));
+    let end = host.end();
+    host.answered_with(end);
+    (0..end).for_each(|offset| host.reads_at(offset));
+    let current = host.node.candidate().leadership(host.now);
+    assert!(matches!(current, Leadership::Released { release, .. } if release.term == term), "{current:?}");
 }
 
 #[test]
