@@ -155,7 +155,10 @@ impl Row<'_> {
     fn how_it_ended(&self) -> String {
         match self.end {
             TermEnd::Open => "leads".to_owned(),
-            TermEnd::Overlapped { .. } => "another led while its job ran on (--overlap)".to_owned(),
+            TermEnd::Overlapped { how, .. } => {
+                let how = how.as_ref().map_or_else(String::new, |how| format!(": {}", how_released(how)));
+                format!("another led while its job ran on (--overlap){how}")
+            }
             TermEnd::Released { how, .. } => how_released(how),
             TermEnd::Silent if self.gap.is_some_and(|gap| gap.least.is_zero() && self.is_open) => {
                 let silent = self.gap.map_or_else(String::new, |gap| span(gap.most));
@@ -325,7 +328,7 @@ fn lines(shown: &Report<'_>) -> String {
 pub(super) fn term_part(row: &Row<'_>, at: ReadAt) -> Value {
     let (end, release) = match row.end {
         TermEnd::Open => ("leads", None),
-        TermEnd::Overlapped { .. } => ("overlapped", None),
+        TermEnd::Overlapped { how, .. } => ("overlapped", how.as_deref()),
         TermEnd::Released { how, .. } => ("released", Some(&**how)),
         TermEnd::Silent => ("silent", None),
         TermEnd::Unknown => ("unknown", None),

@@ -286,7 +286,11 @@ mod tests {
                 lease: Duration::from_secs(20),
                 from_ms: Some(1_000 * term.unsigned_abs()),
                 last_record_ms: None,
-                end: if term + 1 == count { TermEnd::Open } else { TermEnd::Overlapped { claimed_ms: None } },
+                end: if term + 1 == count {
+                    TermEnd::Open
+                } else {
+                    TermEnd::Overlapped { claimed_ms: None, how: None }
+                },
             })
             .collect();
         let rows: Vec<Row<'_>> = terms

@@ -161,8 +161,15 @@ fn terms_that_overlapped_as_they_were_asked_to_are_no_violation_and_are_named() 
     for (offset, ago_ms, line) in [(0, 3_000, claim), (1, 2_000, beat), (2, 1_000, next)] {
         history.judge(AT, offset, Record::parse(line.as_bytes()).as_ref(), Some(AT.wall_ms - ago_ms));
     }
+    let overlapped = "another led while its job ran on (--overlap)";
+    assert_eq!(rows(&history, AT, 0)[0].how(), overlapped);
+    let release =
+        r#"{"v":1,"kind":"release","member":"d1","name":"d1","seq":3,"term":0,"seen":2,"why":"resigned","exit":0}"#;
+    history.judge(AT, 3, Record::parse(release.as_bytes()).as_ref(), Some(AT.wall_ms));
     let rows = rows(&history, AT, 0);
-    assert_eq!(rows[0].how(), "another led while its job ran on (--overlap)");
+    assert_eq!(rows[0].how(), format!("{overlapped}: it was asked to stand down (the job's status: 0)"));
+    let json = term_part(&rows[0], AT);
+    assert_eq!((&json["end"], &json["why"], &json["exit"]), (&"overlapped".into(), &"resigned".into(), &0.into()));
     let report = report(&rows, &history.findings(AT, 0), true, Style { is_coloured: false, columns: None });
     assert_eq!(report, "2 terms: no two overlapped but by --overlap\n");
 }

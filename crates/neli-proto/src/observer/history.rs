@@ -43,8 +43,9 @@ pub struct PastLeader {
 pub enum TermEnd {
     /// It has not ended, as far as the records show it.
     Open,
-    /// `--overlap`: another candidate claimed while the job continued, at this time in milliseconds since 1970.
-    Overlapped { claimed_ms: Option<u64> },
+    /// `--overlap`: another candidate claimed while the job continued, at this time in milliseconds since 1970; and how the job ended later, if its
+    /// leader has said so.
+    Overlapped { claimed_ms: Option<u64>, how: Option<Arc<HowReleased>> },
     /// It was released, at this time in milliseconds since 1970. Terms that ended alike share how.
     Released { released_ms: Option<u64>, how: Arc<HowReleased> },
     /// Another candidate claimed after the leader's silence.
@@ -150,7 +151,10 @@ impl Election {
         let mut is_last_record = false;
         for change in changes {
             match change {
-                Change::EarlierJobGone { .. } => is_last_record = !is_late(record),
+                Change::EarlierJobGone { term } => {
+                    is_last_record = !is_late(record);
+                    self.overlapped_gone(*term, record);
+                }
                 Change::Led => self.led(),
                 Change::Missing => {
                     self.odd.push((Odd::Missing, written_ms));
@@ -300,10 +304,24 @@ impl Election {
         Arc::clone(known.find(|known| *known == how).unwrap_or(how))
     }
 
-    /// Handles that a claim ended the term `over`, but not because of silence.
+    /// Handles that a claim ended the term `over`, but not because of silence. It may name another term than the one before its own.
     fn overlapped(&mut self, over: Offset, claimed_ms: Option<u64>) {
-        if let Some(term) = self.terms.iter_mut().rev().find(|term| term.term == over) {
-            term.end = TermEnd::Overlapped { claimed_ms };
+        if let [.., before, _] = &mut *self.terms
+            && before.term == over
+            && !matches!(before.end, TermEnd::Released { .. })
+        {
+            before.end = TermEnd::Overlapped { claimed_ms, how: None };
+        }
+    }
+
+    /// Handles that the job of the overlapped term `of` is gone, which its leader's release may have said.
+    fn overlapped_gone(&mut self, of: Offset, record: Option<&Record>) {
+        let Some(Body::Release { why, exit, once, .. }) = record.map(|record| &record.body) else { return };
+        let said = HowReleased { why: why.clone(), request: None, exit: *exit, late: None, once: once.clone() };
+        let said = self.known_how(&Arc::new(said));
+        let overlapped = self.terms.iter_mut().rev().find(|term| term.term == of).map(|term| &mut term.end);
+        if let Some(TermEnd::Overlapped { how, .. }) = overlapped {
+            *how = Some(said);
         }
     }
 
@@ -364,7 +382,7 @@ impl PastTerm {
         let silent_ms = self.last_record_ms.map(|last_ms| last_ms.saturating_add(millis(self.lease)));
         match &self.end {
             TermEnd::Unknown => None,
-            TermEnd::Overlapped { claimed_ms } => *claimed_ms,
+            TermEnd::Overlapped { claimed_ms, .. } => *claimed_ms,
             // A release that was appended later belongs to a term that was over before.
             TermEnd::Released { released_ms, .. } => Some((*released_ms)?.min(silent_ms.unwrap_or(u64::MAX))),
             TermEnd::Open | TermEnd::Silent => silent_ms,

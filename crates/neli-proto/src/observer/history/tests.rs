@@ -42,9 +42,28 @@ fn an_overlapped_job_is_not_reported() {
         (1_500, &release("a", 0, "")),
         (2_000, &marked(beat("b", 2), "\"overlap_ms\":900")),
     ]);
-    let ends: Vec<TermEnd> = history.terms().iter().map(|term| term.end.clone()).collect();
-    assert_eq!(ends, [TermEnd::Overlapped { claimed_ms: Some(1_100) }, TermEnd::Open]);
+    let how = HowReleased { why: Some("exited".into()), request: None, exit: Some(3), late: None, once: None };
+    let overlapped = TermEnd::Overlapped { claimed_ms: Some(1_100), how: Some(Arc::new(how)) };
+    assert_eq!(ends(&history), [overlapped, TermEnd::Open]);
     assert_eq!(findings(&history), []);
+}
+
+/// Only a faulty writer names another term than the current one.
+#[test]
+fn a_claim_over_a_past_term_changes_no_end() {
+    let before = [(0, claim("a", -1)), (1_000, release("a", 0, "")), (1_100, claim("b", 1)), (9_000, claim("c", 2))];
+    for (kept, over, is_overlapped) in [(2, 0, false), (4, 0, false), (4, 2, false), (4, 3, true)] {
+        let marks = format!("\"overlap_ms\":900,\"over\":{over},\"lease_ms\"");
+        let last = claim("d", kept - 1).replace("\"lease_ms\"", &marks);
+        let records = before.iter().map(|(ms, line)| (*ms, line.as_str())).take(usize::try_from(kept).unwrap());
+        let ends = ends(&history(&records.chain([(9_100, &*last)]).collect::<Vec<_>>()));
+        assert!(matches!(ends[0], TermEnd::Released { .. }), "{ends:?}");
+        assert_eq!(ends.iter().any(|end| matches!(end, TermEnd::Overlapped { .. })), is_overlapped, "{ends:?}");
+    }
+}
+
+fn ends(history: &Election) -> Vec<TermEnd> {
+    history.terms().iter().map(|term| term.end.clone()).collect()
 }
 
 /// The time without a leader after a leader that fell silent with a lease of 5 s: it led no longer than up to `least` ago.
