@@ -168,25 +168,29 @@ pub(super) async fn see(look: &Look, only_one: Option<&str>) -> Result<Observati
     Observation::of_leaders(look, found).await
 }
 
-/// Asks the candidates for a sign of life, and reads on until what was heard is enough, or this time is over. Returns whether it was.
-/// `is_enough` is told when they were asked.
+/// Asks the candidates for a sign of life, and reads on until what was heard is enough, or this time is over. Returns whether it was, and why
+/// Kafka has not taken the question, if so. `is_enough` is told when they were asked.
 pub(super) async fn ask_candidates(
     access: &Access,
     observation: &mut Observation,
     within: Duration,
     is_enough: impl Fn(&Observation, Time) -> Result<bool>,
-) -> Result<bool> {
+) -> Result<(bool, Option<String>)> {
     let asked = clock::now();
     let of_hellos = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..observation.first()?.election.clone() };
-    // If it is not appended, a regular hello is as good as an answer.
-    append(access, &of_hellos, within, &of_hellos.hello_key(), Some(&question(&operator()))).await?;
-    let until = asked + within;
+    let (until, why_not) =
+        match append(access, &of_hellos, within, &of_hellos.hello_key(), Some(&question(&operator()))).await? {
+            Appended::Yes => (asked + within, None),
+            Appended::No(why) => (clock::now(), Some(why)),
+            // It may be taken, and a regular hello is as good as an answer.
+            Appended::Unknown(why) => (asked + within, Some(why)),
+        };
     loop {
         if is_enough(observation, asked)? {
-            return Ok(true);
+            return Ok((true, why_not));
         }
         if observation.next_or_silence(until).await?.is_none() && clock::now() >= until {
-            return Ok(false);
+            return Ok((false, why_not));
         }
     }
 }

@@ -123,7 +123,8 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     let may_lead = |standby: &Standby<'_>| is_meant(standby, to) && !full.contains_key(&standby.candidate.hello.member);
     let asked = clock::now();
     let enough = if are_several { 2 } else { 1 };
-    let mut is_answered = !is_asked || answers(look, &mut observation, &from, may_lead, enough, within).await?;
+    let (mut is_answered, why_not_asked) =
+        if is_asked { answers(look, &mut observation, &from, may_lead, enough, within).await? } else { (true, None) };
     let (at, seen) = (read_at(), observation.first()?);
     match seen.leadership(at).may_lead() {
         None => return Ok(nobody_leads(seen, at)),
@@ -131,6 +132,13 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
             return next_leader(&mut observation, &from, to, look.timeout, clock::now()).await;
         }
         Some(_) => {}
+    }
+    if let Some(why) = why_not_asked.filter(|_| !is_answered && !force) {
+        let sentence = format!(
+            "{} was not asked to stand down, since no standby has answered, and Kafka has not taken the question to them: {why}",
+            from.shown()
+        );
+        return Ok(not_resigned(seen.election, TIMED_OUT, Some(&from), sentence));
     }
     let mut standbys = seen.observer().standbys(at);
     if let Some(to) = to {
@@ -331,9 +339,9 @@ async fn without_room(look: &Look, standbys: &[Standby<'_>]) -> Result<BTreeMap<
     Ok(limits.into_iter().filter_map(why_full).collect())
 }
 
-/// Asks the candidates for a sign of life. Returns whether enough standbys that may lead give one in time, or `from` leads no more: a standby that has
-/// died counts as one for 75 s, and the leader's job would be stopped for nobody. A candidate of an earlier version does not answer, but says
-/// hello every 30 s.
+/// Asks the candidates for a sign of life. Returns whether enough standbys that may lead give one in time, or `from` leads no more, and why Kafka has
+/// not taken the question, if so: a standby that has died counts as one for 75 s, and the leader's job would be stopped for nobody. A candidate of an
+/// earlier version does not answer, but says hello every 30 s.
 async fn answers(
     look: &Look,
     observation: &mut Observation,
@@ -341,7 +349,7 @@ async fn answers(
     may_lead: impl Fn(&Standby<'_>) -> bool,
     enough: usize,
     within: Duration,
-) -> Result<bool> {
+) -> Result<(bool, Option<String>)> {
     let is_answered = |observation: &Observation, asked| {
         let (at, seen) = (read_at(), observation.first()?);
         let current = seen.leadership(at);

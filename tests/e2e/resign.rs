@@ -306,6 +306,28 @@ fn a_standby_that_died_is_not_waited_for() {
     election.close([first]);
 }
 
+/// Kafka, and not the standby, is to blame.
+#[test]
+fn that_kafka_refuses_the_question_to_the_standbys_is_said() {
+    let (kafka, election) = (Kafka::shared(), election(Elector::Log));
+    kafka.create_topic(&election.topic(), &[]);
+    let pen = Pen::new(kafka, &election.topic(), &[]);
+    pen.write(&election.key(), &[CLAIM.as_bytes()]);
+    pen.write(&format!("{}/hello", election.key()), &[br#"{"v":1,"kind":"hello","member":"b","name":"b","seq":1}"#]);
+    // No record is that short, so none is accepted.
+    kafka.set_topic(&election.topic(), &[("max.message.bytes", "1")]);
+    wait::until_true("a record that is refused", || {
+        let end = harness::journal::end(kafka, &election.topic());
+        pen.try_write("other", b"x");
+        harness::journal::end(kafka, &election.topic()) == end
+    });
+    let (object, status) = resign(&election, &["--timeout", "20s"]);
+    assert_eq!((object["outcome"].as_str(), status), (Some("timed-out"), 1), "{object}");
+    let why = object["why"].as_str().unwrap_or_default();
+    let begin = "web was not asked to stand down, since no standby has answered, and Kafka has not taken the question to them: ";
+    assert!(why.starts_with(begin) && why.contains("Message size too large"), "{why}");
+}
+
 /// Its standby does not answer. That it has stood down meanwhile, or another leads, is the answer.
 #[test]
 fn a_leader_that_leads_no_more_while_a_standby_is_waited_for() {
