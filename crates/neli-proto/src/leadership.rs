@@ -251,10 +251,13 @@ impl LastTerm {
 impl TermState {
     /// What this listener's view says, once it has read the log.
     pub(crate) fn by(listener: &Listener) -> Self {
-        match Self::of(listener.journal().view()) {
-            _ if !listener.is_caught_up() => Self::Unread,
-            Self::Undecided if listener.history_cut => Self::Cut,
-            state => state,
+        let state = Self::of(listener.journal().view());
+        if !listener.is_caught_up() {
+            Self::Unread
+        } else if state == Self::Undecided && listener.history_cut {
+            Self::Cut
+        } else {
+            state
         }
     }
 
