@@ -21,7 +21,7 @@ use crate::context::explain;
 use crate::election::{ElectionId, Elections};
 use crate::error_class::{ErrorClass, code_of, plain};
 use crate::event::{KafkaEvent, SessionEvent};
-use crate::librdkafka::{AdminError, NewTopic, Variation, describe_topic, topic_identity};
+use crate::librdkafka::{AdminError, NewTopic, Variation, bounds, describe_topic, topic_identity};
 use crate::partition_consumer::PartitionConsumer;
 use crate::questions::{AnswerLimit, LOOK_AGAIN, REPLACED_AFTER, RETRY};
 use crate::reading::{IfMissing, Source, offset_in};
@@ -271,8 +271,7 @@ impl Thread {
 
     /// The first and the next offset of the topic's log.
     fn bounds(&self, consumer: &PartitionConsumer, limit: &mut AnswerLimit) -> Result<(i64, i64), RDKafkaErrorCode> {
-        let bounds = consumer.consumer().fetch_watermarks(&self.topic.name, 0, limit.ask());
-        bounds.map_err(|error| code_of(&error))
+        bounds(consumer.consumer().client(), &self.topic.name, 0, limit.ask())
     }
 
     fn read_between(

@@ -117,7 +117,7 @@ pub(crate) fn settings(
     }?;
     // SAFETY: the resource is alive, and so is its text.
     unsafe {
-        succeeded(c::rd_kafka_ConfigResource_error(resource))
+        answered(rd_kafka_ConfigResource_error(resource))
             .map_err(|code| AdminError::of_answer(code, text(c::rd_kafka_ConfigResource_error_string(resource))))?;
     }
     // SAFETY: the function is for a resource, and its entries belong to it.
@@ -128,6 +128,26 @@ pub(crate) fn settings(
         unsafe { (text(c::rd_kafka_ConfigEntry_name(*entry)), text(c::rd_kafka_ConfigEntry_value(*entry))) }
     };
     Ok(entries.iter().map(entry).filter_map(|(name, value)| Some((name?, value))).collect())
+}
+
+/// The first and the next offset of a partition's log (`ListOffsets`). Waits `timeout` for the answers.
+///
+/// # Errors
+///
+/// librdkafka's code: no answer in time, or an error in an answer.
+pub(crate) fn bounds(
+    client: &Client<impl ClientContext>,
+    topic: &str,
+    partition: i32,
+    timeout: Duration,
+) -> Result<(i64, i64), RDKafkaErrorCode> {
+    let topic = CString::new(topic).map_err(|_| RDKafkaErrorCode::InvalidTopic)?;
+    let (handle, limit, mut first, mut next) = (client.native_ptr(), milliseconds(timeout), -1, -1);
+    // SAFETY: the handle is alive as long as the client is; the name ends in a zero byte, and both numbers are valid until the call returns.
+    answered(unsafe {
+        rd_kafka_query_watermark_offsets(handle, topic.as_ptr(), partition, &raw mut first, &raw mut next, limit)
+    })?;
+    Ok((first, next))
 }
 
 /// A topic to be created.
@@ -178,7 +198,7 @@ pub(crate) fn create_topic(
         unsafe { first_part(&event, c::rd_kafka_event_CreateTopics_result, c::rd_kafka_CreateTopics_result_topics) }?;
     // SAFETY: the result is alive, and so is its text.
     unsafe {
-        succeeded(c::rd_kafka_topic_result_error(result))
+        answered(rd_kafka_topic_result_error(result))
             .map_err(|code| AdminError::of_answer(code, text(c::rd_kafka_topic_result_error_string(result))))
     }
 }
@@ -239,7 +259,29 @@ unsafe fn parts<W, T>(whole: &W, parts_of: unsafe extern "C" fn(*const W, *mut u
     unsafe { slice::from_raw_parts(parts, count) }
 }
 
-/// Turns a code of librdkafka into an error, unless the code means success.
+// The functions that return a broker's code, which may be newer than the enum of rust-rdkafka's bindings: a value that an enum lacks is undefined
+// behaviour. (Where rust-rdkafka itself calls them, nothing can be done here.)
+unsafe extern "C" {
+    fn rd_kafka_ConfigResource_error(resource: *const c::rd_kafka_ConfigResource_t) -> c_int;
+    fn rd_kafka_error_code(error: *const c::rd_kafka_error_t) -> c_int;
+    fn rd_kafka_event_error(event: *mut RDKafkaEvent) -> c_int;
+    fn rd_kafka_query_watermark_offsets(
+        handle: *mut RDKafka,
+        topic: *const c_char,
+        partition: i32,
+        first: *mut i64,
+        next: *mut i64,
+        timeout: c_int,
+    ) -> c_int;
+    fn rd_kafka_topic_result_error(result: *const c::rd_kafka_topic_result_t) -> c_int;
+}
+
+/// Turns a broker's code into an error, unless the code means success. One that rust-rdkafka lacks is `Unknown`.
+fn answered(code: c_int) -> Result<(), RDKafkaErrorCode> {
+    RDKafkaRespErr::try_from(code).map_or(Err(RDKafkaErrorCode::Unknown), succeeded)
+}
+
+/// Turns a code of librdkafka itself into an error, unless the code means success.
 fn succeeded(code: RDKafkaRespErr) -> Result<(), RDKafkaErrorCode> {
     if code.is_error() { Err(code.into()) } else { Ok(()) }
 }
@@ -403,7 +445,7 @@ fn answer(
     let event = unsafe { c::rd_kafka_queue_poll(queue.as_ptr(), milliseconds(timeout + LATE)) };
     let event = Owned::new(event, c::rd_kafka_event_destroy).map_err(|_| RDKafkaErrorCode::OperationTimedOut)?;
     // SAFETY: the event is alive.
-    succeeded(unsafe { c::rd_kafka_event_error(event.as_ptr()) })?;
+    answered(unsafe { rd_kafka_event_error(event.as_ptr()) })?;
     Ok(event)
 }
 
@@ -433,7 +475,7 @@ fn options(
             let error = unsafe { c::rd_kafka_AdminOptions_set_include_authorized_operations(options.as_ptr(), 1) };
             if let Ok(error) = Owned::new(error, c::rd_kafka_error_destroy) {
                 // SAFETY: the error is alive.
-                succeeded(unsafe { c::rd_kafka_error_code(error.as_ptr()) })?;
+                answered(unsafe { rd_kafka_error_code(error.as_ptr()) })?;
             }
         }
         Variation::ValidateOnly => {
@@ -574,12 +616,11 @@ fn described(description: Option<&c::rd_kafka_TopicDescription_t>) -> Result<Top
     // SAFETY: the description is alive; its error and its id are parts of it.
     let (error, id) = unsafe {
         (
-            c::rd_kafka_error_code(c::rd_kafka_TopicDescription_error(description)),
+            rd_kafka_error_code(c::rd_kafka_TopicDescription_error(description)),
             c::rd_kafka_TopicDescription_topic_id(description),
         )
     };
-    if error.is_error() {
-        let code = RDKafkaErrorCode::from(error);
+    if let Err(code) = answered(error) {
         let missing = TopicDescription { identity: TopicIdentity::Missing, partitions: 0, rights: None };
         return if ErrorClass::from(code) == ErrorClass::UnknownTopic { Ok(missing) } else { Err(code) };
     }
@@ -618,7 +659,7 @@ pub(crate) fn describe_group(
     unsafe {
         let groups = c::rd_kafka_DescribeConsumerGroups_result_groups;
         let description = first_part(&event, c::rd_kafka_event_DescribeConsumerGroups_result, groups)?;
-        succeeded(c::rd_kafka_error_code(c::rd_kafka_ConsumerGroupDescription_error(description)))?;
+        answered(rd_kafka_error_code(c::rd_kafka_ConsumerGroupDescription_error(description)))?;
         Ok(GroupDescription {
             rights: rights(description, c::rd_kafka_ConsumerGroupDescription_authorized_operations),
             members: c::rd_kafka_ConsumerGroupDescription_member_count(description),

@@ -13,7 +13,7 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionLi
 
 use crate::clock;
 use crate::error_class::{ErrorClass, code_of};
-use crate::librdkafka::topic_identity;
+use crate::librdkafka::{bounds, topic_identity};
 
 // ---- the time limit ------------------------------------------------------------------------------------------------
 //
@@ -260,8 +260,8 @@ impl<C: ConsumerContext> Question<'_, C> {
     /// Asks for all these partitions with one question.
     fn ask_together(&self, partitions: &BTreeSet<i32>) -> Result<BTreeMap<i32, Answer>, RDKafkaErrorCode> {
         if let (1, Some(partition)) = (partitions.len(), partitions.first()) {
-            let answer = self.consumer.fetch_watermarks(self.topic, *partition, self.limit);
-            return Ok(BTreeMap::from([(*partition, answer.map_err(|error| code_of(&error)))]));
+            let answer = bounds(self.consumer.client(), self.topic, *partition, self.limit);
+            return Ok(BTreeMap::from([(*partition, answer)]));
         }
         let offsets = |which| {
             let partitions = partitions.iter().map(|partition| (self.topic, *partition));

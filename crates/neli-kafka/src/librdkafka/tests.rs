@@ -35,6 +35,41 @@ fn a_topic_has_one_identity_while_it_exists() {
     assert_eq!(identity("elsewhere"), Ok(TopicIdentity::Missing));
 }
 
+/// A broker may be newer than librdkafka, and answer a code that this one lacks.
+#[test]
+fn an_unknown_code_is_an_error_like_any_other() {
+    const LIST_OFFSETS: i16 = 2;
+    unsafe extern "C" {
+        fn rd_kafka_mock_topic_set_error(cluster: *mut c::rd_kafka_mock_cluster_t, topic: *const c_char, error: c_int);
+        fn rd_kafka_mock_push_request_errors_array(
+            cluster: *mut c::rd_kafka_mock_cluster_t,
+            request: i16,
+            count: usize,
+            errors: *const c_int,
+        );
+    }
+    for code in [103, 250, 32_767] {
+        let client: BaseProducer = ClientConfig::new().set("test.mock.num.brokers", "1").create().unwrap();
+        // librdkafka asks for the first and for the next offset, and may ask again.
+        let codes = [code; 10];
+        // SAFETY: as below; the codes are alive throughout the call.
+        unsafe {
+            let cluster = c::rd_kafka_handle_mock_cluster(client.client().native_ptr());
+            c::rd_kafka_mock_topic_create(cluster, c"there".as_ptr(), 1, 1);
+            rd_kafka_mock_push_request_errors_array(cluster, LIST_OFFSETS, codes.len(), codes.as_ptr());
+        }
+        assert_eq!(bounds(client.client(), "there", 0, LONG), Err(RDKafkaErrorCode::Unknown), "{code}");
+        // SAFETY: the mock belongs to the client, which is alive; the name ends in a zero byte, and librdkafka copies it.
+        unsafe {
+            let cluster = c::rd_kafka_handle_mock_cluster(client.client().native_ptr());
+            rd_kafka_mock_topic_set_error(cluster, c"here".as_ptr(), code);
+        }
+        assert_eq!(topic_identity(client.client(), "here", Some(1), LONG), Err(RDKafkaErrorCode::Unknown), "{code}");
+    }
+    let of_answer = AdminError::of_answer(RDKafkaErrorCode::Unknown, Some("Err-103?".to_owned()));
+    assert_eq!(of_answer.text, "Unknown broker error: Err-103?");
+}
+
 /// The embedded broker is a mock too: a question to its controller is never answered.
 #[test]
 fn a_mock_is_asked_by_its_brokers_id() {
