@@ -197,7 +197,7 @@ impl<'a> Listed<'a> {
             "topic": self.topic,
             "partition": partition,
             "state": state(self.current),
-            "why": (!self.current.is_led()).then(|| self.said(sentence)),
+            "why": (!self.current.is_usual()).then(|| self.said(sentence)),
         })
     }
 

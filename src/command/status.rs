@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
-use neli_proto::journal::{EarlierJob, Journal, Origin, View};
+use neli_proto::journal::{EarlierJob, Journal, Origin};
 use neli_proto::leadership::{Job, Leader, Leadership, Unknown};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Election, KnownCandidate, NoRoom};
@@ -208,8 +208,12 @@ fn json_of(listed: &Listed<'_>, last_run: Option<&LastRun>) -> Value {
         None
     };
     let next_windows = last_run.map(|run| run.next_windows(at.wall_ms)).unwrap_or_default();
+    let mut head = listed.head();
+    for hint in claimable::of(listed).1 {
+        head["why"] = format!("{}; {hint}", head["why"].as_str().unwrap_or_default()).into();
+    }
     joined([
-        listed.head(),
+        head,
         json!({
             "claimable_since": claimable_since.map(timestamp),
             "leader": leadership.leader().map(|leader| leader_part(listed, leader)),
@@ -259,12 +263,18 @@ fn page_of(
 ) -> Page {
     let sentence = listed.said(sentence);
     let mut page = Page::new(status(listed.current).1, &format!("{}: {sentence}", named(seen.election)));
-    let Listed { at, current, standbys, no_room, .. } = listed;
+    let Listed { at, current, .. } = listed;
     let (observer, other_groups, at, current) = (listed.found.observer(), seen.other_groups, *at, *current);
     if !observer.has_read_anything() && !other_groups.is_empty() {
         page.row("groups", &format!("this topic has {}", groups(other_groups)));
     } else {
-        claimable::rows(&mut page, (observer, current), standbys, no_room.is_some(), at);
+        let (claimable, hints) = claimable::of(listed);
+        if let Some(claimable) = claimable {
+            page.row("claimable", &claimable);
+        }
+        for hint in hints {
+            page.row("why", hint);
+        }
     }
     if let Some(leader) = current.leader() {
         page.row("term", &term(listed, leader));
@@ -278,15 +288,11 @@ fn page_of(
             page.row("resign", &format!("it was asked to stand down {}", asked_by(resign)));
         }
     }
-    let journal = observer.journal();
-    if let EarlierJob::Overlapped { term, name, lease, .. } = journal.earlier_job() {
+    if let EarlierJob::Overlapped { term, name, lease, .. } = observer.journal().earlier_job() {
         let of = name.as_ref().map_or_else(String::new, |name| format!(" of {name}"));
         let most = spoken(*lease);
         let text = format!("the job of term {term}{of} may run beside it, for {most} after the claim at most");
         page.row("overlap", &text);
-    }
-    if matches!(journal.view(), View::Led(term) if term.yields) {
-        page.row("overlap", "the leader is to stop; its job runs on until another has claimed");
     }
     if let Some(run) = last_run {
         let is_left = outcome(&run.fact, current) == INTERRUPTED;
@@ -418,6 +424,8 @@ fn unread(election: &ElectionId, why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use neli_proto::leadership::ReadAt;
+
     use super::*;
     use crate::command::reading::HeardBefore;
 
@@ -425,13 +433,18 @@ mod tests {
     #[test]
     fn a_standby_that_has_just_begun_to_listen_claims_later_than_the_lease_s_end() {
         let heard = HeardBefore::new().with_hello(br#"{"v":1,"kind":"hello","member":"n","seq":0}"#);
-        let (seen, at) = (heard.seen(), read_at());
+        let (seen, now) = (heard.seen(), read_at());
         let observer = seen.read.observer();
-        let (current, standbys) = (observer.leadership(at), observer.standbys(at));
-        let listed = Listed { at, topic: "t", found: seen.read, current, standbys, no_room: None };
-        let object = json_of(&listed, None);
+        let after = |seconds: u64| {
+            let at = ReadAt { now: now.now + Duration::from_secs(seconds), wall_ms: now.wall_ms + 1_000 * seconds };
+            let (current, standbys) = (observer.leadership(at), observer.standbys(at));
+            json_of(&Listed { at, topic: "t", found: seen.read, current, standbys, no_room: None }, None)
+        };
+        let object = after(0);
         assert_eq!(object["state"], "silent");
         assert!(object["claimable_since"].as_str() > object["ts"].as_str(), "{object}");
+        let is_explained = |object: &Value| object["why"].as_str().is_some_and(|why| why.ends_with("; see its log"));
+        assert_eq!((is_explained(&object), is_explained(&after(30))), (false, true), "as the page does");
     }
 
     #[test]

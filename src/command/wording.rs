@@ -47,10 +47,11 @@ pub(super) fn no_record(election: &ElectionId, others: &BTreeSet<String>) -> Str
 
 /// The leader with the age of its last heartbeat, or why there is none: what a table of elections says of each.
 pub(super) fn leadership_in_table(current: Leadership<'_>) -> String {
-    if let Leadership::Led { leader, age, .. } = current {
-        format!("{} leads, heartbeat {} ago", leader.shown(), span(age))
+    let sentence = sentence(current);
+    if let Leadership::Led { age, .. } = current {
+        format!("{sentence}, heartbeat {} ago", span(age))
     } else {
-        sentence(current)
+        sentence
     }
 }
 

@@ -45,7 +45,7 @@ fn role_part(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> Value 
         "role": label,
         "partition": partition,
         "state": state(current),
-        "why": (!current.is_led()).then(|| sentence(current)),
+        "why": (!current.is_usual()).then(|| sentence(current)),
         "leads": role.leads(moment.now),
         "position": position(&status.position),
         "doing": of_status(status, current, moment.wall_ms),

@@ -50,6 +50,7 @@ fn leader(is_self: bool, received: Time) -> Leader {
         late_beat: None,
         interval: None,
         job: None,
+        yields: false,
         resign: None,
     }
 }
@@ -327,10 +328,12 @@ fn the_status_of_a_standby_shows_why_there_is_no_leader() {
     let late = "no leader: db1 was silent for 30s (lease 20s); a heartbeat that came after that extends no lease";
     let missing = "can't tell who leads: the record that says so is missing from the topic; if no record of a leader comes, a \
         candidate claims after 60.61s";
+    let yields = "db1 leads (it is to stop; its job runs on until another has claimed)";
     let cut = "can't tell who leads: the topic was made anew, or its records were deleted, and the job of an earlier leader may \
         run on; if no record of a leader comes, a candidate claims after 60.61s";
     for (role, state, why) in [
         (led_by(leader(false, ago(3_199))), "led", None),
+        (led_by(Leader { yields: true, ..leader(false, ago(3_199)) }), "led", Some(yields)),
         (led_by(leader(false, ago(18_000))), "silent", Some(overdue)),
         (led_by(leader(false, ago(20_210))), "silent", Some("no leader: db1 has been silent for 20s (lease 20s)")),
         (led_by(late_leader()), "silent", Some(late)),

@@ -42,6 +42,9 @@ pub(crate) fn sentence_at(leadership: Leadership<'_>, wall_ms: Option<u64>) -> S
     let lasting = |age| past(age).map_or_else(|| format!("for {}", span(age)), |at| format!("since {at}"));
     let ago = |age| past(age).map_or_else(|| format!("{} ago", span(age)), |at| format!("at {at}"));
     match leadership {
+        Leadership::Led { leader, .. } if leader.yields => {
+            format!("{} leads (it is to stop; its job runs on until another has claimed)", leader.shown())
+        }
         Leadership::Led { leader, .. } => format!("{} leads", leader.shown()),
         Leadership::Overdue { leader, age, claimable_in, .. } => {
             let (name, silent, lease) = (leader.shown(), lasting(age), spoken(leader.lease));

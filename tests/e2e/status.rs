@@ -328,7 +328,9 @@ fn a_job_that_may_run_beside_the_leader_s_is_shown() {
         of("old", r#""kind":"beat","seq":2,"term":0,"seen":0,"state":"running","pid":7,"attempt":1,"yields":true"#);
     pen.write(&election.key(), &[claim.as_bytes(), yields.as_bytes()]);
     let answer = election.ask("status", &[]);
-    assert!(answer.text.contains("\noverlap    the leader is to stop; its job runs on until"), "{answer:?}");
+    let sentence = "old leads (it is to stop; its job runs on until another has claimed)";
+    assert!(answer.text.contains(sentence), "{answer:?}");
+    assert_eq!(json(&election).0["why"], sentence);
     pen.write(&election.key(), &[of("new", r#""kind":"claim","seq":1,"after":1,"over":0"#).as_bytes()]);
     let (object, _) = json(&election);
     assert_eq!((&object["leader"]["name"], &object["earlier_job"]["name"]), (&"new".into(), &"old".into()), "{object}");

@@ -107,6 +107,8 @@ pub struct Leader {
     pub interval: Option<Duration>,
     /// The state of its job by its last beat.
     pub job: Option<Job>,
+    /// `--overlap`: whether it is to stop, and lets its job run on until another candidate has claimed.
+    pub yields: bool,
     /// A request to it to stand down.
     pub resign: Option<Request>,
 }
@@ -219,7 +221,7 @@ impl LastTerm {
             let before = leader.late_beat.filter(|late| !late.is_refuted_by(received.written_ms));
             leader.late_beat = LateBeat::of(gap, leader.lease, received.written_ms).or(before);
         }
-        (leader.last_record, leader.lease) = (received, term.lease);
+        (leader.last_record, leader.lease, leader.yields) = (received, term.lease, term.yields);
     }
 
     /// The request because of which that term was released.
@@ -312,6 +314,11 @@ impl<'a> Leadership<'a> {
         if let Self::Overdue { age, .. } | Self::Silent { age, .. } = self { Some(age) } else { None }
     }
 
+    /// Whether a leader leads on as usual.
+    pub fn is_usual(self) -> bool {
+        self.is_led() && self.leader().is_some_and(|leader| !leader.yields)
+    }
+
     /// Whether nothing is known.
     pub const fn is_unknown(self) -> bool {
         matches!(self, Self::Unknown(_))
@@ -375,6 +382,7 @@ impl Leader {
             late_beat: None,
             interval: None,
             job: None,
+            yields: term.yields,
             resign: None,
         }
     }

@@ -9,7 +9,7 @@ use neli_proto::record::Why;
 use neli_proto::time::millis;
 use neli_proto::timings::LONGEST_LEASE;
 
-use crate::command::output::Page;
+use crate::command::list::Listed;
 use crate::text::{span, spoken, time_of_day};
 
 /// After this time each candidate that may claim has claimed, with any value of `--elect` and `--priority`.
@@ -22,14 +22,19 @@ const LOOK: &str = "no standby has claimed: it has died since its hello, or Kafk
 /// A hint for a term that was given up because Kafka refused a record: other candidates may be refused for the same reason.
 const REFUSED: &str = "the log of the candidate that released it says what refused it; neli-run doctor looks at the topic, the rights and the machine";
 
-/// Adds the rows about the next claim. `has_no_room`: the standbys may not lead any more roles (`--max-roles`).
-pub(super) fn rows(
-    page: &mut Page,
+/// When the next claim may come, and hints why none has.
+pub(super) fn of(listed: &Listed<'_>) -> (Option<String>, Vec<&'static str>) {
+    let Listed { at, found, current, standbys, no_room, .. } = listed;
+    next_claim((found.observer(), *current), standbys, no_room.is_some(), *at)
+}
+
+/// The same; `has_no_room`: the standbys may not lead any more roles (`--max-roles`).
+fn next_claim(
     (observer, leadership): (&Observer, Leadership<'_>),
     standbys: &[Standby<'_>],
     has_no_room: bool,
     at: ReadAt,
-) {
+) -> (Option<String>, Vec<&'static str>) {
     let waits = least_wait(observer, standbys, at);
     let later = waits.filter(|left| !left.is_zero());
     let by_standby = |left| format!("now, by a candidate that starts; {}, by one that stands by", moment(at, left));
@@ -63,7 +68,7 @@ pub(super) fn rows(
                 later.map_or_else(|| format!("now, by a candidate that {now}"), by_standby)
             }
         }
-        Leadership::Led { .. } | Leadership::Unknown(Unknown::NotAnswered { .. }) => return,
+        Leadership::Led { .. } | Leadership::Unknown(Unknown::NotAnswered { .. }) => return (None, Vec::new()),
         Leadership::Unknown(unknown) => {
             // A candidate that has just begun to read does not know yet how long it waits.
             let by = moment(at, later.unwrap_or(silence(LONGEST_LEASE)));
@@ -73,21 +78,14 @@ pub(super) fn rows(
         }
         Leadership::Forgotten | Leadership::NeverLed => {
             // Since when nobody leads is unknown: since before the oldest hello.
-            if !has_no_room && standbys.iter().any(|standby| standby.age > CLAIMED_WITHIN) {
-                page.row("why", LOOK);
-            }
-            return;
+            let is_late = !has_no_room && standbys.iter().any(|standby| standby.age > CLAIMED_WITHIN);
+            return (None, is_late.then_some(LOOK).into_iter().collect());
         }
     };
-    page.row("claimable", &claimable);
-    if let Leadership::Released { release, .. } = leadership
-        && release.how.why.as_deref().and_then(Why::parse) == Some(Why::Refused)
-    {
-        page.row("why", REFUSED);
-    }
-    if waits == Some(Duration::ZERO) && vacant_for > CLAIMED_WITHIN {
-        page.row("why", LOOK);
-    }
+    let is_refused = matches!(leadership, Leadership::Released { release, .. } if release.how.why.as_deref() == Some(Why::Refused.as_str()));
+    let is_late = waits == Some(Duration::ZERO) && vacant_for > CLAIMED_WITHIN;
+    let hints = [is_refused.then_some(REFUSED), is_late.then_some(LOOK)];
+    (Some(claimable), hints.into_iter().flatten().collect())
 }
 
 /// For how long each of these standbys will not claim, as far as the records show it; `None` without a standby.
@@ -111,7 +109,6 @@ mod tests {
     use neli_proto::time::Time;
 
     use super::*;
-    use crate::command::output::{Style, Tone};
 
     const AT: ReadAt = ReadAt { now: Time::from_nanos(1_000_000_000_000), wall_ms: 1_769_860_800_000 };
 
@@ -122,6 +119,13 @@ mod tests {
     fn said(observer: &mut Observer, hello: &str) {
         let hello = Arc::new(Hello::parse(hello.as_bytes()).expect("a hello"));
         observer.hello_received(AT, &hello, false, Some(AT.wall_ms));
+    }
+
+    /// The rows of the page with these standbys.
+    fn shown(observer: &Observer, standbys: &[Standby<'_>], at: ReadAt) -> String {
+        let (claimable, hints) = next_claim((observer, observer.leadership(at)), standbys, false, at);
+        let hints = hints.iter().map(|hint| format!("why        {hint}\n"));
+        claimable.map(|claimable| format!("claimable  {claimable}\n")).into_iter().chain(hints).collect()
     }
 
     /// The rows this many seconds after a release, with this standby or none.
@@ -138,17 +142,14 @@ mod tests {
             let hello = format!(r#"{{"v":1,"kind":"hello","member":"{name}","name":"{name}","seq":0}}"#);
             said(&mut observer, &hello);
         }
-        let mut page = Page::new(Tone::Bad, "");
-        let at = later(seconds);
-        super::rows(&mut page, (&observer, observer.leadership(at)), &observer.standbys(at), false, at);
-        page.render(Style { is_coloured: false, columns: None })
+        shown(&observer, &observer.standbys(later(seconds)), later(seconds))
     }
 
     #[test]
     fn a_released_term_is_claimed_when_the_standbys_may() {
-        assert_eq!(rows("stopped", None, 1), "\nclaimable  now, by a candidate that starts\n");
-        assert_eq!(rows("stopped", Some("d2"), 1), "\nclaimable  now, by a candidate that stands by or starts\n");
-        let only = "\nclaimable  now, by a candidate that starts; at 12:00:10Z (in 6s), by one that stands by\n";
+        assert_eq!(rows("stopped", None, 1), "claimable  now, by a candidate that starts\n");
+        assert_eq!(rows("stopped", Some("d2"), 1), "claimable  now, by a candidate that stands by or starts\n");
+        let only = "claimable  now, by a candidate that starts; at 12:00:10Z (in 6s), by one that stands by\n";
         assert_eq!(rows("resigned", Some("d1"), 4), only);
     }
 
@@ -157,11 +158,7 @@ mod tests {
         let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
         let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":20000}"#;
         observer.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms));
-        let mut page = Page::new(Tone::Unknown, "");
-        let at = later(18);
-        super::rows(&mut page, (&observer, observer.leadership(at)), &[], false, at);
-        let page = page.render(Style { is_coloured: false, columns: None });
-        assert_eq!(page, "\nclaimable  at 12:00:20Z (in 3s) unless a heartbeat comes\n");
+        assert_eq!(shown(&observer, &[], later(18)), "claimable  at 12:00:20Z (in 3s) unless a heartbeat comes\n");
     }
 
     /// A third job would run otherwise.
@@ -178,15 +175,13 @@ mod tests {
         let mut read = |offset: Offset, line: &str| {
             let record = Record::parse(line.as_bytes());
             observer.read(AT, offset, record.as_ref(), Some(AT.wall_ms));
-            let (mut page, at) = (Page::new(Tone::Bad, ""), later(1));
-            super::rows(&mut page, (&observer, observer.leadership(at)), &[], false, at);
-            page.render(Style { is_coloured: false, columns: None })
+            shown(&observer, &[], later(1))
         };
         let pages: Vec<String> = (0..).zip(&lines).map(|(offset, line)| read(offset, line)).collect();
         let until = "at 12:00:05Z (in 5s) at the latest, when the earlier job, of term 0, is gone (--overlap)";
-        assert_eq!(pages[3], format!("\nclaimable  {until}\n"));
+        assert_eq!(pages[3], format!("claimable  {until}\n"));
         let gone = of("d1", r#""kind":"release","term":0,"seen":1,"why":"stopped""#);
-        assert_eq!(read(4, &gone), "\nclaimable  now, by a candidate that starts\n");
+        assert_eq!(read(4, &gone), "claimable  now, by a candidate that starts\n");
     }
 
     /// A machine has died, and the only standby was started after that.
@@ -197,14 +192,10 @@ mod tests {
         observer.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms));
         let hello = Hello { seq: Some(0), ..Hello::new("d2".into(), Some("d2".into())) };
         observer.hello_received(later(15), &Arc::new(hello), false, Some(later(15).wall_ms));
-        let rows = |seconds| {
-            let (mut page, at) = (Page::new(Tone::Bad, ""), later(seconds));
-            super::rows(&mut page, (&observer, observer.leadership(at)), &observer.standbys(at), false, at);
-            page.render(Style { is_coloured: false, columns: None })
-        };
+        let rows = |seconds| shown(&observer, &observer.standbys(later(seconds)), later(seconds));
         let listens = "at 12:00:25Z (in 5s), by a standby, which must have listened for longer than the lease (10s)";
-        assert_eq!(rows(21), format!("\nclaimable  {listens}\n"));
-        assert_eq!(rows(30), "\nclaimable  since 12:00:10Z (19s)\n", "it may have claimed now");
+        assert_eq!(rows(21), format!("claimable  {listens}\n"));
+        assert_eq!(rows(30), "claimable  since 12:00:10Z (19s)\n", "it may have claimed now");
         assert!(rows(40).contains(LOOK));
     }
 
@@ -213,7 +204,7 @@ mod tests {
         let page = rows("refused", None, 1);
         assert!(
             page.contains(
-                "\nwhy        the log of the candidate that released it says what refused it; neli-run doctor "
+                "why        the log of the candidate that released it says what refused it; neli-run doctor "
             ),
             "{page}"
         );
@@ -225,27 +216,24 @@ mod tests {
         let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
         let hello = format!(r#"{{"v":1,"kind":"hello","member":"d2","name":"d2","seq":1,"waits_ms":{waits_ms}}}"#);
         said(&mut observer, &hello);
-        let mut page = Page::new(Tone::Bad, "");
-        let at = later(seconds);
-        super::rows(&mut page, (&observer, observer.leadership(at)), &observer.standbys(at), false, at);
-        page.render(Style { is_coloured: false, columns: None })
+        shown(&observer, &observer.standbys(later(seconds)), later(seconds))
     }
 
     #[test]
     fn in_a_topic_that_was_created_again_the_page_shows_until_when_the_standbys_wait() {
         let page = rows_of_an_empty_journal(60_000, 8);
-        let claimable = "\nclaimable  at 12:01:00Z (in 52s), by a candidate that runs, unless a leader's record comes before; start no other \
+        let claimable = "claimable  at 12:01:00Z (in 52s), by a candidate that runs, unless a leader's record comes before; start no other \
              before then: it would not wait\n";
         assert_eq!(page, claimable);
-        assert_eq!(rows_of_an_empty_journal(0, 8), "\n");
+        assert_eq!(rows_of_an_empty_journal(0, 8), "");
     }
 
     #[test]
     fn if_no_standby_claims_in_time_the_page_shows_where_to_look() {
         assert!(rows("stopped", Some("d2"), 30).contains(
-            "\nwhy        no standby has claimed: it has died since its hello, or Kafka refuses its records, or (--patience never) the consumer \
+            "why        no standby has claimed: it has died since its hello, or Kafka refuses its records, or (--patience never) the consumer \
              group has chosen none; see its log\n"
         ));
-        assert_eq!(rows_of_an_empty_journal(0, 11), format!("\nwhy        {LOOK}\n"), "nobody has ever led");
+        assert_eq!(rows_of_an_empty_journal(0, 11), format!("why        {LOOK}\n"), "nobody has ever led");
     }
 }

@@ -358,7 +358,9 @@ fn a_leader_that_is_overlapped_is_a_standby() {
     let marked = |line: String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
     hello(&mut observer, 0, 0, "a");
     read(&mut observer, 1, 0, &marked(claim("a", 0), "\"overlap_ms\":900"));
+    assert!(observer.leadership(later(1_000)).is_usual());
     read(&mut observer, 2, 1_000, &marked(beat("a", 1, "running"), "\"overlap_ms\":900,\"yields\":true"));
+    assert!(!observer.leadership(later(1_000)).is_usual(), "it is to stop");
     read(&mut observer, 3, 1_100, &marked(claim("b", 2), "\"overlap_ms\":900,\"over\":1"));
     assert_eq!(observer.standbys(later(1_100)).len(), 1);
     for (why, is_there_again) in [("stopped", false), ("resigned", true)] {
