@@ -189,9 +189,12 @@ impl Observer {
             let silent = silent.max(silence(leader.lease));
             changes.insert(0, Change::FellSilent(Silence::of(leader, silent, received.at_ms(at))));
         }
-        if let Some(leader) = led_before.as_ref().filter(|leader| lost::is_lost(leader, &self.journal, &changes)) {
+        if let Some(leader) = led_before.as_ref().filter(|leader| lost::is_lost(leader, &self.journal)) {
+            // With `--overlap` it is alive, and may be about to leave.
+            let is_overlapped = !lost::is_succeeded(leader, &self.journal, &changes);
+            let last = if is_overlapped { (received, Duration::ZERO) } else { (leader.last_record, leader.lease) };
             if let Some(member) = &leader.member {
-                self.lose(member, (leader.last_record, leader.lease), received);
+                self.lose(member, last, received);
             }
             self.candidates.retain(|member, known| !lost::is_dead(&self.lost, member, known.received));
         }

@@ -222,12 +222,12 @@ impl Precedence {
         }
     }
 
-    /// Handles that another candidate leads, and the previous leader has released nothing. The previous leader counts as gone until it
-    /// sends a hello again.
-    pub(crate) fn lost_to(&mut self, successor: Option<&MemberId>) {
-        if let Some(lost) = self.leader.as_ref().filter(|leader| Some(*leader) != successor) {
-            self.received.remove(lost);
-        }
+    /// Handles that this candidate leads. If the previous leader is another one, and has released nothing, it counts as gone until it sends a hello
+    /// again. Returns whether that is this process's candidate.
+    pub(crate) fn lost_to(&mut self, successor: &MemberId) -> bool {
+        let Some(lost) = self.leader.as_ref().filter(|leader| *leader != successor) else { return false };
+        self.received.remove(lost);
+        *lost == self.member
     }
 
     /// The last hellos of the other candidates that stand by, as far as they hold.

@@ -226,17 +226,13 @@ impl Election {
         }
     }
 
-    /// Records the leader.
-    pub(super) fn note_leader(&mut self) {
-        let journal = self.listener.journal();
-        let earlier_job = journal.earlier_job().term();
-        let leader = journal.led().and_then(|term| term.member.as_ref());
-        // The claim follows the silence of the previous leader, which most likely is dead. With `--overlap` it may be alive, and then its
-        // record shows it.
-        if leader.is_some() && earlier_job.is_none() {
-            self.precedence.lost_to(leader);
-        }
+    /// Records the leader. Returns whether its claim has ended a term of this candidate.
+    pub(super) fn note_leader(&mut self) -> bool {
+        let leader = self.listener.journal().led().and_then(|term| term.member.as_ref());
+        // The claim follows the silence of the previous leader, which most likely is dead. With `--overlap` it is alive, and may be about to leave.
+        let has_lost = leader.is_some_and(|leader| self.precedence.lost_to(leader));
         self.precedence.set_leader(leader);
+        has_lost
     }
 
     /// Handles a cut of the history: earlier records and judgements don't apply to the present log.

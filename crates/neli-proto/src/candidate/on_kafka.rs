@@ -186,8 +186,12 @@ impl Candidate {
 
     /// The journal's view of who leads may have changed.
     fn view_changed(&mut self, now: Time) {
+        let holds_nothing = self.state.holds_nothing();
         let election = &mut self.election;
-        election.note_leader();
+        if election.note_leader() && holds_nothing {
+            // The others count no hello that it sent while its term lasted in the journal, which has no release of it.
+            election.say_hello_after_lead(now);
+        }
         if let State::Leading(leading) = &mut self.state {
             let term = leading.term;
             if let Some(by_term) = election.overlapping_claim(term) {

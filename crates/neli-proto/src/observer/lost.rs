@@ -1,5 +1,5 @@
-//! Leaders that fell silent, and candidates that released a term because they leave. Most of these leaders are dead, so their
-//! earlier hellos do not count for standbys. No hello of a candidate that leaves counts.
+//! Leaders whose term another's claim ended, and candidates that released a term because they leave. Most of these leaders are dead, or leave, so
+//! their earlier hellos do not count for standbys. No hello of a candidate that leaves counts.
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -62,9 +62,9 @@ pub(super) fn is_succeeded(leader: &Leader, journal: &Journal, changes: &[Change
         && !changes.iter().any(|change| matches!(change, Change::Overlapped { .. }))
 }
 
-/// Whether it was the claim of another candidate.
-pub(super) fn is_lost(leader: &Leader, journal: &Journal, changes: &[Change]) -> bool {
-    journal.led().is_some_and(|term| term.member != leader.member) && is_succeeded(leader, journal, changes)
+/// Whether another candidate's claim ended `leader`'s term.
+pub(super) fn is_lost(leader: &Leader, journal: &Journal) -> bool {
+    journal.led().is_some_and(|term| term.offset != leader.term && term.member != leader.member)
 }
 
 /// Whether `received` was written more than `span` after `last_record`: by the broker's clock if both have a
@@ -162,7 +162,7 @@ mod tests {
     fn a_leader_that_claims_over_its_own_silence_is_not_lost() {
         let leader = leader_of(&claimed_by(&["a"]), receipt(0, true));
         for (claims, is_expected) in [(&["a"][..], false), (&["a", "a"], false), (&["a", "b"], true)] {
-            assert_eq!(is_lost(&leader, &claimed_by(claims), &[]), is_expected, "{claims:?}");
+            assert_eq!(is_lost(&leader, &claimed_by(claims)), is_expected, "{claims:?}");
         }
     }
 }

@@ -351,9 +351,9 @@ fn a_leader_that_was_replaced_after_a_silence_stands_by_only_after_another_hello
     assert_eq!(names(&observer, 20_000), ["d1"]);
 }
 
-/// `--overlap`: the leader is alive until it reports that no process of its job is left.
+/// `--overlap`: whether it leaves is not known before it says hello again.
 #[test]
-fn a_leader_that_is_overlapped_is_a_standby() {
+fn a_leader_that_is_overlapped_stands_by_only_after_another_hello() {
     let mut observer = observer();
     let marked = |line: String, more: &str| line.replace("\"lease_ms\"", &format!("{more},\"lease_ms\""));
     hello(&mut observer, 0, 0, "a");
@@ -362,12 +362,14 @@ fn a_leader_that_is_overlapped_is_a_standby() {
     read(&mut observer, 2, 1_000, &marked(beat("a", 1, "running"), "\"overlap_ms\":900,\"yields\":true"));
     assert!(!observer.leadership(later(1_000)).is_usual(), "it is to stop");
     read(&mut observer, 3, 1_100, &marked(claim("b", 2), "\"overlap_ms\":900,\"over\":1"));
-    assert_eq!(observer.standbys(later(1_100)).len(), 1);
+    assert_eq!(observer.standbys(later(1_100)).len(), 0);
+    hello(&mut observer, 4, 1_200, "a");
+    assert_eq!(observer.standbys(later(1_200)).len(), 1, "it is alive");
     for (why, is_there_again) in [("stopped", false), ("resigned", true)] {
         let mut observer = observer.clone();
-        read(&mut observer, 4, 1_900, &release("a", 1, why, "0"));
+        read(&mut observer, 5, 1_900, &release("a", 1, why, "0"));
         assert_eq!(observer.standbys(later(1_900)).len(), 0, "{why}");
-        hello(&mut observer, 5, 3_900, "a");
+        hello(&mut observer, 6, 3_900, "a");
         assert_eq!(observer.standbys(later(3_900)).len(), usize::from(is_there_again), "{why}");
     }
 }

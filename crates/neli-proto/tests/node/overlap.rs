@@ -10,6 +10,7 @@ use neli_proto::node::{Action, Event};
 use neli_proto::note::Refusal;
 use neli_proto::record::{Body, JobState, Offset, Overlap, What};
 use neli_proto::supervisor::{self, Ending, JobStatus};
+use neli_proto::topic::TopicIdentity;
 
 use crate::host::{Host, LEASE, TERM, TSTP_ENDS, by, exits, refusals, sends};
 
@@ -57,6 +58,25 @@ fn a_leader_that_does_not_yield_is_left_alone() {
     host.pass(Duration::from_secs(2));
     let actions = host.actions();
     assert!(!actions.iter().any(|action| sends(action, "claim")), "it claims: {actions:?}");
+}
+
+/// Most of these leaders leave. One that stays says hello again.
+#[test]
+fn the_leader_that_was_overlapped_is_no_standby() {
+    let mut host = Host::overlapping();
+    host.answered_with(2);
+    host.reads(hello("db2", Some(1_000)));
+    host.reads(by("db2", Body::Claim { after: 0, lease_ms: 5_000, overlap: Some(overlap(None)) }));
+    let Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, .. } = beat(1) else { unreachable!() };
+    let overlap = Some(Overlap { yields: true, ..overlap(None) });
+    host.reads(by("db2", Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, overlap }));
+    host.identified(TopicIdentity::Unnamed);
+    host.claims();
+    host.reads_what_it_sent();
+    assert!(host.node.leads().is_some());
+    assert_eq!(host.status().standbys, []);
+    host.reads(hello("db2", Some(1_000)));
+    assert_eq!(host.status().standbys.len(), 1);
 }
 
 #[test]

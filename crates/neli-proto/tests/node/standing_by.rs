@@ -10,6 +10,7 @@ use neli_proto::kafka::Request;
 use neli_proto::leadership::{Leadership, ReadAt, TermState, Unknown};
 use neli_proto::node::{Action, Counts, Event, Node, Settings};
 use neli_proto::note::Waiting;
+use neli_proto::precedence::HELLO_AFTER_LEAD;
 use neli_proto::random::Random;
 use neli_proto::record::{Body, MemberId, Record, What, Why};
 use neli_proto::supervisor::{Ending, JobStatus};
@@ -193,6 +194,24 @@ fn after_a_cut_of_the_history_it_is_unknown_who_leads() {
     host.log.clear();
     host.reads(claim_of_db2());
     assert!(host.status().leadership(at, true).is_led());
+}
+
+/// Its release was not delivered. The others take a hello from before the claim for one of a leader that may have died since.
+#[test]
+fn a_former_leader_says_hello_again_after_the_claim_that_ends_its_term() {
+    let says_hello = |host: &mut Host| host.actions().iter().any(|action| sends(action, "hello"));
+    let mut host = Host::leading(&[]);
+    host.happens(Event::StandDown { why: Why::Unhealthy, leaving: false });
+    host.ends(JobStatus::Exited(0));
+    host.actions();
+    host.pass(LEASE);
+    host.pass(HELLO_AFTER_LEAD);
+    assert!(says_hello(&mut host), "it stands by");
+    let after = host.end() - 1;
+    host.reads(by("db2", Body::Claim { after, lease_ms: 5_000, overlap: None }));
+    assert!(!says_hello(&mut host));
+    host.pass(HELLO_AFTER_LEAD);
+    assert!(says_hello(&mut host));
 }
 
 /// It reads the journal anew, with the release in it, which it knows nothing else of.
