@@ -274,10 +274,12 @@ fn what_is_watched_is_a_line_for_each_change() {
     pen.write("one/0", &[release.as_bytes()]);
     text.await_line(&format!("{named}term 0 was released: the job has ended (the job's status: 3)"));
     assert_eq!(object()["state"], "released");
-    pen.write("two/a", &[watched_claim("db", 1).as_bytes()]);
-    text.await_line(&format!(" two/a in {topic}: db leads, term 2"));
+    pen.write("one/0/hello", &[br#"{"v":1,"kind":"hello","member":"other","name":"other","seq":1}"#]);
+    assert_eq!(object()["standbys"], 1);
+    pen.write("two/a", &[watched_claim("db", 2).as_bytes()]);
+    text.await_line(&format!(" two/a in {topic}: db leads, term 3"));
     assert_eq!(object()["role"], "a");
-    assert!(only.next().ends_with(&format!(" two/a in {topic}: db leads, term 2")), "only that group");
+    assert!(only.next().ends_with(&format!(" two/a in {topic}: db leads, term 3")), "only that group");
 
     kafka.delete_topic(&topic);
     text.await_line(&format!(" topic {topic} is gone"));

@@ -54,8 +54,8 @@ struct Watch<'a> {
     is_drawn: bool,
     /// The topics of which each change is told: those that were read to their ends at the last tick, and are not read anew.
     live: BTreeSet<Box<str>>,
-    /// The elections that were told, and whether it was told last that they are unknown although their records show how they are.
-    told: BTreeMap<Key, bool>,
+    /// The elections that were told, and what was told last.
+    told: BTreeMap<Key, Told>,
     /// The lines to print.
     lines: Vec<String>,
     /// Why topics can't be read, and what there is none of, as far as it was said.
@@ -64,6 +64,15 @@ struct Watch<'a> {
 
 /// The topic of an election, and its place there.
 type Key = (Box<str>, Place);
+
+/// What was told last of an election.
+#[derive(Clone, Copy, Default, Eq, PartialEq)]
+struct Told {
+    /// That it is unknown although its records show how it is.
+    is_unknown: bool,
+    /// `--json`: how many stand by.
+    standbys: usize,
+}
 
 /// A row of the table.
 struct Row {
@@ -112,7 +121,7 @@ impl<'a> Watch<'a> {
         let sentences = changes.iter().map(|change| wording::change(election.observer(), change)).collect();
         let key = (Box::from(&*topic), place.clone());
         // Of a record that is read before Kafka has answered again: how the election is now is told after the answer.
-        if !*self.told.entry(key.clone()).or_insert(false) || !self.list.json {
+        if !self.told.entry(key.clone()).or_default().is_unknown || !self.list.json {
             self.tell(at, &key, record.written_ms.unwrap_or(at.wall_ms), sentences);
         }
         Ok(())
@@ -155,7 +164,7 @@ impl<'a> Watch<'a> {
         let topics = &self.topics;
         let gone = self.live.iter().filter(|topic| !self.list.json && topics.topic(topic).is_none());
         self.lines.extend(gone.map(|topic| format!("{} topic {topic} is gone", timestamp(at.wall_ms))));
-        let is_lost = |((topic, place), _): &(Key, bool)| {
+        let is_lost = |((topic, place), _): &(Key, Told)| {
             topics.topic(topic).is_none_or(|read| read.is_live() && read.topic().election(place).is_none())
         };
         let lost: BTreeMap<_, _>;
@@ -167,7 +176,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Tells of each election that was not told how it is, and then what no record shows: that its leader is silent, and that it is unknown because
-    /// Kafka does not answer, or its topic can't be read.
+    /// Kafka does not answer, or its topic can't be read; with `--json` also how many stand by.
     fn tell_current(&mut self, at: ReadAt) {
         let mut silent = BTreeSet::new();
         for (name, topic) in self.topics.topics_mut() {
@@ -192,16 +201,18 @@ impl<'a> Watch<'a> {
                         Unknown::Cut | Unknown::NobodyAnswers | Unknown::NotHeard { .. } | Unknown::Unreadable
                     )
                 );
-                let told = self.told.get(&key).filter(|_| before.contains(name)).copied();
-                if told != Some(is_unknown) || !is_unknown && silent.contains(&key) {
-                    let how = if told == Some(false) { "" } else { "as of now: " };
-                    lines.push((key, is_unknown, format!("{how}{}", sentence(current))));
+                let standbys = if self.list.json { found.observer().standbys(at).len() } else { 0 };
+                let (now, told) =
+                    (Told { is_unknown, standbys }, self.told.get(&key).filter(|_| before.contains(name)));
+                if told != Some(&now) || !is_unknown && silent.contains(&key) {
+                    let how = if told.is_some_and(|told| !told.is_unknown) { "" } else { "as of now: " };
+                    lines.push((key, now, format!("{how}{}", sentence(current))));
                 }
             }
         }
-        for (key, is_unknown, sentence) in lines {
+        for (key, now, sentence) in lines {
             self.tell(at, &key, at.wall_ms, vec![sentence]);
-            self.told.insert(key, is_unknown);
+            self.told.insert(key, now);
         }
     }
 
@@ -216,7 +227,9 @@ impl<'a> Watch<'a> {
         }
         let read = self.topics.topic(topic);
         if let Some((read, election)) = read.and_then(|read| Some((read, read.topic().election(place)?))) {
-            self.lines.push(json(&Listed::of(at, &self.topics, (topic, read), election).json()));
+            let listed = Listed::of(at, &self.topics, (topic, read), election);
+            self.told.entry(key.clone()).or_default().standbys = listed.standbys.len();
+            self.lines.push(json(&listed.json()));
         }
     }
 
