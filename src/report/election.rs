@@ -82,7 +82,10 @@ pub(crate) fn sentence_at(leadership: Leadership<'_>, wall_ms: Option<u64>) -> S
                      of a leader comes, a candidate claims after 60.61s"
                 }
                 Unknown::Left => "this process has left this election, and does not read it any more",
-                Unknown::LeaseOver => "the lease of this process, which led, is over",
+                Unknown::LeaseOver { is_answered: true } => "the lease of this process, which led, is over",
+                Unknown::LeaseOver { is_answered: false } => {
+                    "the lease of this process, which led, is over, and Kafka does not answer"
+                }
                 Unknown::Missing => {
                     "the record that says so is missing from the topic; if no record of a leader comes, a candidate claims \
                      after 60.61s"

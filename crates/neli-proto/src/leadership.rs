@@ -42,8 +42,8 @@ pub enum Unknown<'a> {
     Cut,
     /// The process has left the election, and does not read it any more.
     Left,
-    /// The lease of this process, which led, is over.
-    LeaseOver,
+    /// The lease of this process, which led, is over. Whether Kafka answers.
+    LeaseOver { is_answered: bool },
     /// The record that names the leader is missing.
     Missing,
     /// Kafka does not answer, and has not given the journal.

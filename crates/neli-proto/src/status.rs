@@ -73,7 +73,7 @@ impl Status {
                 Some(end) => Leadership::Led { leader, age, left: end.since(at.now) },
                 // Nothing of its job is left, and no other candidate has claimed.
                 None if is_answered && matches!(self.position, Position::Standby(_)) => leader.silent(age),
-                None => Leadership::Unknown(Unknown::LeaseOver),
+                None => Leadership::Unknown(Unknown::LeaseOver { is_answered }),
             };
         }
         let current = self.last_term.leadership(self.term_state, |received| received.age(at.now, at.wall_ms));

@@ -491,7 +491,7 @@ fn a_leader_whose_lease_is_over_says_that_nobody_leads_and_when_it_claims() {
     let status = host.status();
     assert!(matches!(status.position, Position::Standby(_)), "{status:?}");
     let shown = |is_answered| status.leadership(ReadAt { now: host.now, wall_ms: 0 }, is_answered);
-    assert!(matches!(shown(false), Leadership::Unknown(Unknown::LeaseOver)));
+    assert!(matches!(shown(false), Leadership::Unknown(Unknown::LeaseOver { is_answered: false })));
     let Leadership::Silent { leader, claimable_in, .. } = shown(true) else { panic!("{:?}", shown(true)) };
     assert!(leader.is_self && !claimable_in.is_zero());
     assert_eq!(status.claims_at, Some(host.now + claimable_in));
