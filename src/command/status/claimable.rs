@@ -43,7 +43,7 @@ fn next_claim(
     let claimable = match leadership {
         Leadership::Overdue { claimable_in, .. } => format!("{} unless a heartbeat comes", moment(at, claimable_in)),
         Leadership::Silent { claimable_in, .. } if !claimable_in.is_zero() => {
-            format!("{} unless another heartbeat comes", moment(at, claimable_in))
+            format!("{}; a further heartbeat puts that off by the lease again", moment(at, claimable_in))
         }
         Leadership::Silent { leader, claimable_since, .. } => {
             if let Some(left) = later {
@@ -159,6 +159,17 @@ mod tests {
         let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":20000}"#;
         observer.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms));
         assert_eq!(shown(&observer, &[], later(18)), "claimable  at 12:00:20Z (in 3s) unless a heartbeat comes\n");
+    }
+
+    #[test]
+    fn a_late_heartbeat_puts_off_the_claim() {
+        let mut observer = Observer::new(Journal::read_from(0, Origin::Beginning));
+        let claim = r#"{"v":1,"kind":"claim","member":"d1","name":"d1","seq":1,"after":-1,"lease_ms":20000}"#;
+        let beat = r#"{"v":1,"kind":"beat","member":"d1","name":"d1","seq":2,"term":0,"seen":0,"lease_ms":20000}"#;
+        observer.read(AT, 0, Record::parse(claim.as_bytes()).as_ref(), Some(AT.wall_ms));
+        observer.read(later(30), 1, Record::parse(beat.as_bytes()).as_ref(), Some(later(30).wall_ms));
+        let then = "claimable  at 12:00:50Z (in 20s); a further heartbeat puts that off by the lease again\n";
+        assert_eq!(shown(&observer, &[], later(31)), then);
     }
 
     /// A third job would run otherwise.
