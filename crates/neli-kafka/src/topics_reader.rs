@@ -370,23 +370,7 @@ impl Shared {
             let error = topic.and_then(MetadataTopic::error).map(RDKafkaErrorCode::from).or(description.err());
             let may_read = description.ok().and_then(|description| description.rights).is_none_or(|rights| rights.read);
             let identity = description.map_or(TopicIdentity::Unnamed, |description| description.identity);
-            let logs = match (error.map(ErrorClass::from), topic) {
-                (Some(ErrorClass::TopicForbidden), _) => Err(may_not_describe(&name).into()),
-                (Some(ErrorClass::UnknownTopic), _) | (_, None) => continue,
-                (_, Some(_)) if !may_read => Err(may_not_read(&name).into()),
-                (_, Some(topic)) => {
-                    let mut logs: BTreeMap<i32, LogAnswer> = BTreeMap::new();
-                    for partition in topic.partitions() {
-                        if partition.leader() < 0 {
-                            let why = format!("topic \"{name}\": partition {} has no leader", partition.id());
-                            logs.insert(partition.id(), Err(why.into()));
-                        } else {
-                            led.entry(partition.leader()).or_default().insert((name.clone(), partition.id()));
-                        }
-                    }
-                    Ok(logs)
-                }
-            };
+            let Some(logs) = logs_of(&name, error, may_read, topic, &mut led) else { continue };
             topics.insert(name, LogsAnswer { identity, logs });
         }
         let mut last_answer = led.is_empty().then(clock::now);
@@ -471,6 +455,36 @@ impl Shared {
     }
 }
 
+/// The logs of a topic, or why it can't be read; `None` if there is no such topic. Of those that a broker leads nothing is known yet, and they are added
+/// to `led`.
+fn logs_of(
+    name: &str,
+    error: Option<RDKafkaErrorCode>,
+    may_read: bool,
+    topic: Option<&MetadataTopic>,
+    led: &mut ByBroker<Partition>,
+) -> Option<Result<BTreeMap<i32, LogAnswer>, Box<str>>> {
+    let topic = match (error.map(ErrorClass::from), topic) {
+        (Some(ErrorClass::TopicForbidden), _) => return Some(Err(may_not_describe(name).into())),
+        (Some(ErrorClass::UnknownTopic), _) | (_, None) => return None,
+        (_, Some(_)) if !may_read => return Some(Err(may_not_read(name).into())),
+        (_, Some(topic)) => topic,
+    };
+    if let Some(code) = topic.error() {
+        return Some(Err(format!("topic \"{name}\": {}", plain(code.into())).into()));
+    }
+    let mut logs: BTreeMap<i32, LogAnswer> = BTreeMap::new();
+    for partition in topic.partitions() {
+        if partition.leader() < 0 {
+            let why = format!("topic \"{name}\": partition {} has no leader", partition.id());
+            logs.insert(partition.id(), Err(why.into()));
+        } else {
+            led.entry(partition.leader()).or_default().insert((name.into(), partition.id()));
+        }
+    }
+    Some(Ok(logs))
+}
+
 /// A consumer of any topics. It is not told of a log's end: the asker compares what was read with the ends of the logs.
 fn consumer(access: &Access) -> Result<PartitionConsumer, ClientError> {
     PartitionConsumer::new(&config(access), access, None).map_err(|error| client_error(&error))
@@ -493,8 +507,24 @@ fn at_ms(ms: u64) -> Offset {
 
 #[cfg(test)]
 mod tests {
+    use rdkafka::mocking::MockCluster;
+    use rdkafka::types::RDKafkaRespErr;
+
     use super::*;
     use crate::election::Properties;
+
+    #[test]
+    fn a_topic_of_which_brokers_report_an_error_is_not_one_without_partitions() {
+        let cluster = MockCluster::new(1).unwrap();
+        cluster.create_topic("a.neli", 1, 1).unwrap();
+        cluster.topic_error("a.neli", RDKafkaRespErr::RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR).unwrap();
+        let consumer = consumer(&Access::at(&cluster.bootstrap_servers(), &Properties::default())).unwrap();
+        let metadata = consumer.consumer().fetch_metadata(None, Duration::from_secs(60)).unwrap();
+        let topic = &metadata.topics()[0];
+        let logs = logs_of(topic.name(), None, true, Some(topic), &mut BTreeMap::new());
+        let why = "topic \"a.neli\": Disk error when trying to access log file on disk";
+        assert_eq!(logs, Some(Err(why.into())));
+    }
 
     #[test]
     fn a_fetch_holds_up_no_question_for_long_unless_the_user_says_so() {
