@@ -1,6 +1,6 @@
 //! The guard's process: its setup, and one loop, which blocks only in its own `poll`. It passes events to [`Guard`] and performs its actions
-//! ([`perform`](super::perform)). A second thread kills the job if this one stalls ([`deadline_thread`]), and a third
-//! one watches this one ([`spin_watch`]).
+//! ([`perform`](super::perform)). A second thread kills the job if this one stalls, and one more its control group
+//! ([`deadline_thread`]); another one watches this one ([`spin_watch`]).
 
 use std::fs::File;
 use std::io;

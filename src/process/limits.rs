@@ -5,6 +5,7 @@
 //! runs until the next period, so the guard may be late. The control group is read once, at the start.
 
 use std::convert::Infallible;
+use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -239,6 +240,16 @@ pub(crate) fn lock_memory() -> bool {
     let on_fault = MlockAllFlags::MCL_CURRENT | MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
     let unlimited = resource::getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY);
     mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault }).is_ok()
+}
+
+/// The stack of a thread that must need no more memory once it has started.
+pub(crate) const STACK: usize = 32 * 1024;
+
+/// Writes to the half of such a stack that the thread may use. A page that is used for the first time is charged like any other memory: at a limit
+/// that the job keeps reaching, that took two seconds.
+#[inline(never)]
+pub(crate) fn use_stack() {
+    black_box(&mut [0_u8; STACK / 2]);
 }
 
 /// Whether memory may be locked: tries it and undoes it. Must be called while this process has not mapped more than a guard has.

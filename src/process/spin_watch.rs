@@ -23,6 +23,7 @@ use std::time::Duration;
 use nix::unistd::{self, Pid};
 
 use crate::process::attributes::Scheduling;
+use crate::process::limits;
 
 /// The time between two looks at a call. Usually a call takes microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -33,9 +34,6 @@ const READ_SPINS_AFTER: u32 = 10;
 /// The number of looks for which a read gives the processor away each time. A wait for a child does so until it has ended, because it needs
 /// no memory.
 const READ_YIELDS_FOR: u32 = 5;
-
-/// The thread needs a few hundred bytes of stack.
-const STACK: usize = 16 * 1024;
 
 thread_local! {
     /// The calls of this thread, and the thread that watches it.
@@ -69,29 +67,30 @@ pub(crate) fn watch_this_thread() -> io::Result<()> {
     }
     let (thread, calls) = (unistd::gettid(), Arc::new(Calls::default()));
     let counted = Arc::clone(&calls);
-    let watcher = spawn_above(scheduling, STACK, || (), move |()| watch(thread, scheduling, &counted))?;
+    let watcher = spawn_above(scheduling, || (), move |()| watch(thread, scheduling, &counted))?;
     WATCH.with(|watch| drop(watch.set((calls, watcher))));
     Ok(())
 }
 
 /// Starts a thread that runs for the life of the process, with a priority above this scheduling if that is real-time. When this returns, the
-/// thread has that priority, because with the same one it might never run, and has called `prepare`, whose result `run` gets.
+/// thread has that priority, because with the same one it might never run; its stack is in memory; and it has called `prepare`, whose result `run`
+/// gets.
 ///
 /// # Errors
 ///
 /// No thread can be started.
 pub(crate) fn spawn_above<T>(
     scheduling: Scheduling,
-    stack: usize,
     prepare: impl FnOnce() -> T + Send + 'static,
     run: impl FnOnce(T) -> Infallible + Send + 'static,
 ) -> io::Result<Thread> {
     let (begins, begun) = mpsc::channel();
-    let started = thread::Builder::new().stack_size(stack).spawn(move || {
+    let started = thread::Builder::new().stack_size(limits::STACK).spawn(move || {
         // If a higher priority is not allowed, the thread can still run on another processor, if there is one.
         if let Some(higher) = scheduling.next_higher().filter(|_| scheduling.is_real_time()) {
             let _ = higher.set_for(Pid::from_raw(0));
         }
+        limits::use_stack();
         let prepared = prepare();
         drop::<mpsc::Sender<()>>(begins);
         run(prepared)

@@ -18,15 +18,13 @@ use crate::process::attributes::Mark;
 use crate::process::cgroup::Cgroup;
 use crate::process::reap::keep_children;
 use crate::process::tree::{OwnChildren, in_rounds};
-use crate::process::{locked, system};
+use crate::process::{limits, locked, system};
 
 /// The most rounds, in a minute: by then the main loop has reported what it can't kill.
 const ROUNDS: u32 = 1_000;
 
 /// So many guards need no memory while the list is locked.
 const GUARDS: usize = 64;
-
-const STACK: usize = 32 * 1024;
 
 /// The thread, which ends with the process.
 pub(super) struct OrphanThread {
@@ -61,7 +59,7 @@ impl OrphanThread {
         let (of_thread, children) = (Arc::clone(&shared), OwnChildren::open()?);
         thread::Builder::new()
             .name("neli-orphans".to_owned())
-            .stack_size(STACK)
+            .stack_size(limits::STACK)
             .spawn(move || of_thread.run(&children))?;
         Ok(shared)
     }
@@ -81,6 +79,7 @@ impl OrphanThread {
 
     #[expect(clippy::disallowed_methods, reason = "the time is what the main loop gets")]
     fn run(&self, children: &OwnChildren) {
+        limits::use_stack();
         loop {
             let _ = self.deaths.wait(&mut [EpollEvent::empty()], EpollTimeout::NONE);
             thread::sleep(FIRST_THREAD_ACTS_WITHIN);

@@ -1,5 +1,6 @@
 //! Jobs whose processes try to escape: the guard finds and kills each of them by walking the tree, and in a second run by a control group.
 
+use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use neli_proto::job::JobStatus;
 use neli_run::guard::{Answer, Order};
 use neli_run::process::cgroup::Cgroup;
 use nix::libc::{SIGTERM, SYS_prctl, SYS_wait4, SYS_waitid, c_long};
+use nix::unistd::Pid;
 
 use crate::fixture::{
     ENDED, GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, far_deadline, guard_config, has_ended,
@@ -276,6 +278,20 @@ fn remaining_processes_get_the_signal_one_by_one_and_are_killed_in_the_end() {
     }
 }
 
+/// The memory in KiB of this process's private mappings that belong to no file: stacks and the heap (`Rss` in `/proc/PID/smaps`).
+fn anonymous_memory(pid: Pid) -> u64 {
+    let mappings = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap();
+    let mut is_anonymous = false;
+    let resident = mappings.lines().filter_map(|line| {
+        if let Some((_, mapping)) = line.split_once(" rw-p ") {
+            is_anonymous = mapping.starts_with("00000000 00:00 0 ");
+        }
+        let amount = line.strip_prefix("Rss:")?.strip_suffix("kB")?.trim();
+        std::mem::take(&mut is_anonymous).then(|| amount.parse::<u64>().unwrap())
+    });
+    resident.sum()
+}
+
 /// A guard may stall for seconds where the kernel waits for memory. Its second thread does nothing that needs any.
 #[test]
 fn a_guard_whose_first_thread_stalls_kills_the_job_at_the_deadline() {
@@ -285,11 +301,13 @@ fn a_guard_whose_first_thread_stalls_kills_the_job_at_the_deadline() {
         fixture.start(0, until);
         let processes: Vec<OwnedFd> = (0..2).map(|_| fixture.pipe.next_process()).collect();
         let hold = Process::find(fixture.handle().pid().as_raw()).unwrap().hold();
+        let memory = anonymous_memory(fixture.handle().pid());
         for process in &processes {
             await_readable(process.as_fd(), "the end of a process");
         }
         wait::until_true("the end of the job's main process", || fixture.processes_of_jobs().is_empty());
         assert!(clock::now() >= until);
+        assert_eq!(anonymous_memory(fixture.handle().pid()), memory, "the kernel may wait for a new page as well");
         drop(hold);
         fixture.receive_main_killed();
         assert!(fixture.receive_fenced(0).is_some());
