@@ -114,6 +114,36 @@ fn fields_that_the_law_uses_must_be_valid() {
     assert_eq!(long(MAX_BYTES + 1), None);
 }
 
+/// As docs/protocol.md says it, for readers that are written with another parser.
+#[test]
+fn what_not_every_parser_of_json_takes_is_not_read() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    // Each is the value of an unknown field in the claim, which is the first level.
+    let values: [(String, bool); 7] = [
+        (nested(126), true),
+        (nested(127), false),
+        (r#""\ud83d\ude00""#.into(), true),
+        (r#""\ud83d""#.into(), false),
+        ("1e308".into(), true),
+        ("1e309".into(), false),
+        ("9".repeat(400), false),
+    ];
+    for (value, is_read) in values {
+        let line = format!(r#"{{"v":1,"kind":"claim","after":1,"lease_ms":300,"x":{value}}}"#);
+        assert_eq!(Record::parse(line.as_bytes()).is_some(), is_read, "{line}");
+    }
+    for (fields, is_read) in [
+        (r#""after":1.0,"lease_ms":300"#, false),
+        (r#""after":-0,"lease_ms":300"#, false),
+        (r#""after":1,"lease_ms":3e2"#, false),
+        (r#""after":1.0,"after":1,"lease_ms":300"#, true),
+        (r#""after":1,"after":1.0,"lease_ms":300"#, false),
+    ] {
+        let line = format!(r#"{{"v":1,"kind":"claim",{fields}}}"#);
+        assert_eq!(Record::parse(line.as_bytes()).is_some(), is_read, "{line}");
+    }
+}
+
 #[test]
 fn a_record_refers_to_earlier_offsets() {
     let beat = |term, seen, lease_ms| {
