@@ -35,10 +35,11 @@ pub(super) fn start(tree: &Tree) -> io::Result<Alarm> {
     let scheduling = Scheduling::current().unwrap_or(Scheduling::ordinary());
     let (known, due_now) = (tree.known()?, due()?);
     let prepare = move || {
+        drop(keep_children());
         known.note_living();
         known
     };
-    spawn_above(scheduling, prepare, move |known| {
+    spawn_above("neli-deadline", scheduling, prepare, move |known| {
         kill_when(&due_now, keep_children, || {
             known.note_living();
             known.kill();
@@ -47,7 +48,7 @@ pub(super) fn start(tree: &Tree) -> io::Result<Alarm> {
     if let Some(cgroup) = tree.cgroup.clone() {
         let due_now = due()?;
         let one_round = || locked(&KILLING_GROUP);
-        spawn_above(scheduling, || (), move |()| kill_when(&due_now, one_round, || cgroup.kill()))?;
+        spawn_above("neli-group-kill", scheduling, || (), move |()| kill_when(&due_now, one_round, || cgroup.kill()))?;
     }
     Ok(alarm)
 }

@@ -134,7 +134,7 @@ pub(crate) fn try_thread() -> io::Result<()> {
 fn try_threads() -> io::Result<()> {
     // If SIGCHLD is ignored, the child's status is lost.
     signals::keep_status_of_children()?;
-    let child = system::fork(None, || {
+    let child = system::fork(|| {
         let started = (0..THREADS).try_for_each(|_| small_thread().spawn(park_for_ever).map(drop));
         system::exit(started.map_or_else(|error| error.raw_os_error().unwrap_or(libc::EAGAIN), |()| 0))
     })?;

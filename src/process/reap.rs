@@ -5,13 +5,14 @@
 use std::ffi::c_int;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use nix::errno::Errno;
 use nix::libc;
 use nix::unistd::Pid;
 
 use crate::process::spin_watch::watched_wait;
+use crate::process::system::Unforked;
 use crate::process::{locked, system};
 
 /// The result of [`reap`].
@@ -28,11 +29,11 @@ pub struct Reaped {
     pub is_refused: bool,
 }
 
-static WAITING: Mutex<()> = Mutex::new(());
+static WAITING: LazyLock<Unforked<Mutex<()>>> = LazyLock::new(|| Unforked::new(Mutex::new(())));
 
 /// No thread of this process waits for a child while the result is held: the pid of none is reused.
 pub(crate) fn keep_children() -> MutexGuard<'static, ()> {
-    locked(&WAITING)
+    locked(&**WAITING)
 }
 
 /// Waits for a child that has ended or stopped.

@@ -61,7 +61,7 @@ impl AsFd for PendingChild {
 pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> io::Result<PendingChild> {
     let (report, reporter) = unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let child = Child::prepare(spec, reporter.as_fd());
-    let pid = system::fork(spec.cgroup, || child.run())?;
+    let pid = system::fork_to_execute(spec.cgroup, || child.run())?;
     if !matches!(spec.kind, ChildKind::Guard) {
         // Parent and child both do this, so that the group exists even if the parent runs first. It fails if the child has executed.
         let _ = unistd::setpgid(pid, pid);

@@ -23,7 +23,7 @@ use std::time::Duration;
 use nix::unistd::{self, Pid};
 
 use crate::process::attributes::Scheduling;
-use crate::process::limits;
+use crate::process::{limits, system};
 
 /// The time between two looks at a call. Usually a call takes microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -67,7 +67,7 @@ pub(crate) fn watch_this_thread() -> io::Result<()> {
     }
     let (thread, calls) = (unistd::gettid(), Arc::new(Calls::default()));
     let counted = Arc::clone(&calls);
-    let watcher = spawn_above(scheduling, || (), move |()| watch(thread, scheduling, &counted))?;
+    let watcher = spawn_above("neli-watch", scheduling, || (), move |()| watch(thread, scheduling, &counted))?;
     WATCH.with(|watch| drop(watch.set((calls, watcher))));
     Ok(())
 }
@@ -80,17 +80,19 @@ pub(crate) fn watch_this_thread() -> io::Result<()> {
 ///
 /// No thread can be started.
 pub(crate) fn spawn_above<T>(
+    name: &str,
     scheduling: Scheduling,
     prepare: impl FnOnce() -> T + Send + 'static,
     run: impl FnOnce(T) -> Infallible + Send + 'static,
 ) -> io::Result<Thread> {
     let (begins, begun) = mpsc::channel();
-    let started = thread::Builder::new().stack_size(limits::STACK).spawn(move || {
+    let started = thread::Builder::new().name(name.to_owned()).stack_size(limits::STACK).spawn(move || {
         // If a higher priority is not allowed, the thread can still run on another processor, if there is one.
         if let Some(higher) = scheduling.next_higher().filter(|_| scheduling.is_real_time()) {
             let _ = higher.set_for(Pid::from_raw(0));
         }
         limits::use_stack();
+        system::keep_stack_from_children();
         let prepared = prepare();
         drop::<mpsc::Sender<()>>(begins);
         run(prepared)

@@ -4,6 +4,7 @@
 
 #![expect(unsafe_code, reason = "the one module that makes raw system calls")]
 
+use std::alloc::{self, Layout};
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::io::{self, Write};
 use std::marker::PhantomData;
@@ -311,18 +312,31 @@ impl Drop for SharedWords {
 /// The exit status if the child could not execute; a shell uses it for a command that was not found.
 const NOT_EXECUTED: c_int = 127;
 
-/// Forks a child that runs this code, which executes a program or exits. If the parent may have threads, the code makes async-signal-safe calls only,
-/// allocates nothing and does not panic. The child is created in `cgroup` if possible, and otherwise in the parent's group, because the job is
-/// more important.
+/// Forks a child that runs this code, which exits. If the parent may have threads, the code makes async-signal-safe calls only, allocates nothing and
+/// does not panic; and no thread may [keep its stack from children](keep_stack_from_children): the C library's child writes to all of them.
+pub(crate) fn fork(child: impl FnOnce()) -> io::Result<Pid> {
+    // SAFETY: the child only runs `child`, which only makes calls that are allowed in the child of a process with threads, or the process has none.
+    run_in_child(unsafe { libc::fork() }, child)
+}
+
+/// Forks a child that runs this code, which executes a program or exits: it makes async-signal-safe calls only, allocates nothing, does not panic, and
+/// asks the C library for no thread's id, since that knows nothing of this child. The child is created in `cgroup` if possible, and otherwise in the
+/// parent's group, because the job is more important.
 ///
 /// (Moving it by a write to `cgroup.procs` takes some milliseconds, creating it there takes none: both were measured.)
-pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl FnOnce()) -> io::Result<Pid> {
-    // SAFETY: the child only runs `child`, which only makes calls that are allowed in the child of a process with threads, or the process has none. A
-    // child that was created in a control group is unknown to the C library, and does not ask it for the thread's id.
+pub(crate) fn fork_to_execute(cgroup: Option<BorrowedFd<'_>>, child: impl FnOnce()) -> io::Result<Pid> {
+    // With a signal for its end and no more, clone(2) is fork(2). On this machine it takes the stack first.
+    let (first, second) = if cfg!(target_arch = "s390x") { (0, libc::SIGCHLD) } else { (libc::SIGCHLD, 0) };
+    // SAFETY: the child only runs `child`, which only makes calls that are allowed in such a child.
     let answer = unsafe {
         let cloned = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
-        cloned.unwrap_or_else(|| libc::fork())
+        cloned.map_or_else(|| libc::syscall(libc::SYS_clone, first, second, 0, 0, 0), Into::into)
     };
+    run_in_child(c_int::try_from(answer).map_err(io::Error::other)?, child)
+}
+
+/// Runs the code where a fork has answered 0, in the child, which then exits.
+fn run_in_child(answer: c_int, child: impl FnOnce()) -> io::Result<Pid> {
     match Errno::result(answer)? {
         0 => {
             child();
@@ -331,6 +345,66 @@ pub(crate) fn fork(cgroup: Option<BorrowedFd<'_>>, child: impl FnOnce()) -> io::
         pid => Ok(Pid::from_raw(pid)),
     }
 }
+
+/// Keeps the stack of the calling thread out of all children of this process. A fork would share its pages, and each one that the thread writes to
+/// before the child has executed would be copied, which needs memory. From now on children are only made by [`fork_to_execute`].
+pub(crate) fn keep_stack_from_children() {
+    // SAFETY: zeroed attributes are overwritten by those of this thread, and destroyed. The stack is this thread's own, no child uses it, and the call
+    // changes nothing in this process.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
+            return;
+        }
+        let (mut lowest, mut size) = (ptr::null_mut(), 0);
+        if libc::pthread_attr_getstack(&raw const attributes, &raw mut lowest, &raw mut size) == 0 {
+            libc::madvise(lowest, size, libc::MADV_DONTFORK);
+        }
+        libc::pthread_attr_destroy(&raw mut attributes);
+    }
+}
+
+/// A value in a page that a fork neither shares nor copies, so that a write to it never needs memory. A child may not use it.
+#[derive(Debug)]
+pub(crate) struct Unforked<T>(NonNull<T>);
+
+impl<T> Unforked<T> {
+    /// Moves the value to a page of its own.
+    pub(crate) fn new(value: T) -> Self {
+        let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: the kernel chooses the address, so that the mapping replaces no other one.
+        let address = unsafe { libc::mmap(ptr::null_mut(), size_of::<T>(), rights, kind, -1, 0) };
+        let page = NonNull::new(address.cast::<T>()).filter(|_| address != libc::MAP_FAILED);
+        let page = page.unwrap_or_else(|| alloc::handle_alloc_error(Layout::new::<T>()));
+        // SAFETY: the mapping is as long as the value, and ours alone; a page is aligned for each type that the program has.
+        unsafe { page.write(value) };
+        Self(page)
+    }
+}
+
+impl<T> Deref for Unforked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the value lasts as long as `self`, which alone gives access to it.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T> Drop for Unforked<T> {
+    fn drop(&mut self) {
+        // SAFETY: nothing borrows from the value any more, and the mapping is `self`'s own.
+        unsafe {
+            self.0.drop_in_place();
+            libc::munmap(self.0.as_ptr().cast(), size_of::<T>());
+        }
+    }
+}
+
+// SAFETY: it owns its value, as a `Box` does.
+unsafe impl<T: Send> Send for Unforked<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Unforked<T> {}
 
 /// Like fork(2), but creates the child in a control group.
 ///
@@ -456,7 +530,27 @@ fn send(process: BorrowedFd<'_>, signal: c_int, flags: c_uint) -> io::Result<()>
 
 #[cfg(test)]
 mod tests {
+    use nix::sys::resource::{UsageWho, getrusage};
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd;
+
     use super::*;
+
+    /// A page that a child shares is copied at the first write to it, and the kernel may wait for the memory.
+    #[test]
+    fn what_is_not_forked_needs_no_page_at_a_write_while_a_child_has_not_executed() {
+        let unforked = Unforked::new(AtomicU64::new(0));
+        let child = fork_to_execute(None, unistd::pause).unwrap();
+        let faults = || getrusage(UsageWho::RUSAGE_THREAD).unwrap().minor_page_faults();
+        // This copies the stack's pages.
+        faults();
+        let before = faults();
+        unforked.store(1, Ordering::Relaxed);
+        let after = faults();
+        kill(child, Signal::SIGKILL).unwrap();
+        wait_for(child, 0).unwrap();
+        assert_eq!((before, unforked.load(Ordering::Relaxed)), (after, 1));
+    }
 
     /// The resident size of this library's read-only pages, which hold no data of this process.
     fn resident_of(library: &str) -> u64 {

@@ -17,6 +17,7 @@ use crate::process::attributes::Scheduling;
 use crate::process::cgroup::Cgroup;
 use crate::process::held::HeldProcess;
 use crate::process::procfs::Process;
+use crate::process::system::Unforked;
 use crate::process::{locked, system};
 
 /// The first and the longest pause between two rounds of a thread that kills what is known.
@@ -205,6 +206,9 @@ pub(crate) fn in_rounds(mut round: impl FnMut() -> bool) {
     }
 }
 
+/// When a process was seen alive, and which one.
+type SeenLiving = Mutex<Option<(Time, Pid)>>;
+
 /// The processes of a tree that can be killed without opening a file or allocating memory, which at a memory limit that guard and job share
 /// may stall or fail: those that were [learnt](Tree::learn), and the children of this process if it is the root. No child may be waited for
 /// meanwhile, so that no pid is reused.
@@ -217,10 +221,10 @@ pub(crate) struct KnownProcesses {
     pub(super) excluded: Vec<Pid>,
     /// A descendant of the job always stays one, so a pidfd is sufficient to kill it later. One thread adds and removes them, and needs no memory while
     /// it does, since another one may have to kill them.
-    pub(super) learnt: Arc<RwLock<Vec<HeldProcess>>>,
+    pub(super) learnt: Arc<Unforked<RwLock<Vec<HeldProcess>>>>,
     /// When a thread that kills them has last seen one alive, and which one, until the next kill of the tree takes it: there may be none
     /// left for that kill to see.
-    pub(super) seen_living: Arc<Mutex<Option<(Time, Pid)>>>,
+    pub(super) seen_living: Arc<Unforked<SeenLiving>>,
     /// What they get after SIGKILL.
     pub(super) scheduling: Option<Scheduling>,
 }
@@ -231,8 +235,8 @@ impl KnownProcesses {
         Self {
             children: None,
             excluded: Vec::new(),
-            learnt: Arc::new(RwLock::new(Vec::with_capacity(MOST_LEARNT))),
-            seen_living: Arc::default(),
+            learnt: Arc::new(Unforked::new(RwLock::new(Vec::with_capacity(MOST_LEARNT)))),
+            seen_living: Arc::new(Unforked::new(Mutex::default())),
             scheduling: None,
         }
     }
