@@ -83,7 +83,7 @@ fn stop_leaders(kind: Kind) {
     let mut relays: Vec<Relay> = (0..2).map(|machine| setup.relay(machine)).collect();
     let written = setup.write_while(|| {
         for _ in 0..6 {
-            let leader = setup.leader(&relays);
+            let (leader, _) = setup.leader(&relays);
             setup.await_progress();
             let mut stopped = relays.remove(leader);
             stopped.running.signal(Signal::SIGTERM);
@@ -139,9 +139,9 @@ fn strike_leaders(kind: Kind, strikes: &[Strike]) {
     }
     let written = setup.write_while(|| {
         for strike in &strikes {
-            let leader = setup.leader(&relays);
+            let (leader, term) = setup.leader(&relays);
             setup.await_progress();
-            strike.falls_on(&setup, &mut relays[leader]);
+            strike.falls_on(&setup, &mut relays[leader], term);
         }
         setup.await_progress();
     });
@@ -151,10 +151,10 @@ fn strike_leaders(kind: Kind, strikes: &[Strike]) {
 }
 
 impl Strike {
-    fn falls_on(self, setup: &Setup, relay: &mut Relay) {
+    /// `term`: in which this relay led. On a busy machine another may lead by now.
+    fn falls_on(self, setup: &Setup, relay: &mut Relay, term: i64) {
         let processes = relay.processes();
         let signal_all = |signal| processes.iter().for_each(|process| process.signal(signal));
-        let term = setup.term();
         match self {
             Self::Cut => {
                 setup.set_flow(relay.machine, Flow::Lost);

@@ -129,11 +129,11 @@ impl Setup {
         wait::until_true("a later term", || self.term() > term);
     }
 
-    /// The relay that leads.
-    pub fn leader(&self, relays: &[Relay]) -> usize {
+    /// The relay that leads, and its term.
+    pub fn leader(&self, relays: &[Relay]) -> (usize, i64) {
         wait::until("a relay that leads", || {
             let term = self.term();
-            relays.iter().position(|relay| relay.term() == Some(term))
+            relays.iter().position(|relay| relay.term() == Some(term)).map(|leader| (leader, term))
         })
     }
 
