@@ -2,7 +2,8 @@
 //!
 //! At a memory limit that guard and job share, the first thread may stall for seconds when it opens a file, forks or sends a message: the
 //! kernel charges the memory to the group, and looks for processes to kill while the job allocates what each has left. This thread does
-//! nothing of the kind, not even for a page of its stack. It can't search the tree, but a process that ends leaves its children to the guard, where the next round finds them.
+//! nothing of the kind, not even for a page of its stack. It can't search the tree, but a process that ends leaves its children to the guard, where
+//! the next round finds them.
 
 use std::convert::Infallible;
 use std::io;
@@ -14,10 +15,10 @@ use neli_proto::time::Time;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::process::attributes::Scheduling;
-use crate::process::locked;
 use crate::process::reap::keep_children;
 use crate::process::spin_watch::spawn_above;
 use crate::process::tree::{Tree, in_rounds};
+use crate::process::{locked, system};
 
 /// Is held during a round that kills the control group.
 static KILLING_GROUP: Mutex<()> = Mutex::new(());
@@ -35,6 +36,8 @@ pub(super) fn start(tree: &Tree) -> io::Result<Alarm> {
     let scheduling = Scheduling::current().unwrap_or(Scheduling::ordinary());
     let (known, due_now) = (tree.known()?, due()?);
     let prepare = move || {
+        // A guard makes children by `fork_to_execute` alone.
+        system::keep_stack_from_children();
         drop(keep_children());
         known.note_living();
         known

@@ -23,7 +23,7 @@ use std::time::Duration;
 use nix::unistd::{self, Pid};
 
 use crate::process::attributes::Scheduling;
-use crate::process::{limits, system};
+use crate::process::limits;
 
 /// The time between two looks at a call. Usually a call takes microseconds.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
@@ -92,7 +92,6 @@ pub(crate) fn spawn_above<T>(
             let _ = higher.set_for(Pid::from_raw(0));
         }
         limits::use_stack();
-        system::keep_stack_from_children();
         let prepared = prepare();
         drop::<mpsc::Sender<()>>(begins);
         run(prepared)

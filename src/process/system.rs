@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "the one module that makes raw system calls")]
 
 use std::alloc::{self, Layout};
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong};
 use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::ops::{Deref, Range};
@@ -325,12 +325,13 @@ pub(crate) fn fork(child: impl FnOnce()) -> io::Result<Pid> {
 ///
 /// (Moving it by a write to `cgroup.procs` takes some milliseconds, creating it there takes none: both were measured.)
 pub(crate) fn fork_to_execute(cgroup: Option<BorrowedFd<'_>>, child: impl FnOnce()) -> io::Result<Pid> {
-    // With a signal for its end and no more, clone(2) is fork(2). On this machine it takes the stack first.
-    let (first, second) = if cfg!(target_arch = "s390x") { (0, libc::SIGCHLD) } else { (libc::SIGCHLD, 0) };
+    // With a signal for its end and no more, clone(2) is fork(2). On IBM Z it takes the stack first.
+    let (none, ends_with) = (c_ulong::MIN, c_ulong::from(libc::SIGCHLD.cast_unsigned()));
+    let (first, second) = if cfg!(target_arch = "s390x") { (none, ends_with) } else { (ends_with, none) };
     // SAFETY: the child only runs `child`, which only makes calls that are allowed in such a child.
     let answer = unsafe {
         let cloned = cgroup.and_then(|cgroup| clone_into(cgroup).ok());
-        cloned.map_or_else(|| libc::syscall(libc::SYS_clone, first, second, 0, 0, 0), Into::into)
+        cloned.map_or_else(|| libc::syscall(libc::SYS_clone, first, second, none, none, none), Into::into)
     };
     run_in_child(c_int::try_from(answer).map_err(io::Error::other)?, child)
 }
