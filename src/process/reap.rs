@@ -12,7 +12,7 @@ use nix::libc;
 use nix::unistd::Pid;
 
 use crate::process::spin_watch::watched_wait;
-use crate::process::system::Unforked;
+use crate::process::system::Shared;
 use crate::process::{locked, system};
 
 /// The result of [`reap`].
@@ -29,7 +29,7 @@ pub struct Reaped {
     pub is_refused: bool,
 }
 
-static WAITING: LazyLock<Unforked<Mutex<()>>> = LazyLock::new(|| Unforked::new(Mutex::new(())));
+static WAITING: LazyLock<Shared<Mutex<()>>> = LazyLock::new(|| Shared::new(Mutex::new(())));
 
 /// No thread of this process waits for a child while the result is held: the pid of none is reused.
 pub(crate) fn keep_children() -> MutexGuard<'static, ()> {

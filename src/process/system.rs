@@ -273,9 +273,12 @@ pub(crate) fn limit_of_locks(pid: Pid) -> nix::Result<u64> {
     Ok(limit[1])
 }
 
-/// Two 64-bit words of memory that are shared with other processes.
+/// A value in memory that is shared with other processes, among them all children. A fork copies no page of it, so a write never needs memory.
 #[derive(Debug)]
-pub(crate) struct SharedWords(NonNull<[AtomicU64; 2]>);
+pub(crate) struct Shared<T>(NonNull<T>);
+
+/// Two 64-bit words that are shared with the processes that map the same file.
+pub(crate) type SharedWords = Shared<[AtomicU64; 2]>;
 
 impl SharedWords {
     /// The required length of the file.
@@ -283,31 +286,55 @@ impl SharedWords {
 
     /// Maps the beginning of `file`.
     pub(crate) fn map(file: BorrowedFd<'_>) -> io::Result<Self> {
-        let rights = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the kernel chooses the address, so that the mapping replaces no other one.
-        let address = unsafe { libc::mmap(ptr::null_mut(), Self::SIZE, rights, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        if address == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        NonNull::new(address.cast()).map(Self).ok_or(io::Error::from(io::ErrorKind::InvalidData))
+        map_shared(file.as_raw_fd(), 0).map(Self)
     }
 }
 
-impl Deref for SharedWords {
-    type Target = [AtomicU64; 2];
+impl<T> Shared<T> {
+    /// Moves the value to a page of its own. Children may not use it.
+    pub(crate) fn new(value: T) -> Self {
+        let page = map_shared::<T>(-1, libc::MAP_ANONYMOUS);
+        let page = page.unwrap_or_else(|_| alloc::handle_alloc_error(Layout::new::<T>()));
+        // SAFETY: the mapping is as long as the value, and nothing else uses it; a page is aligned for each type that the program has.
+        unsafe { page.write(value) };
+        Self(page)
+    }
+}
 
-    fn deref(&self) -> &Self::Target {
-        // SAFETY: the mapping is page-aligned, lasts as long as `self`, and all its reads and writes are atomic.
+/// Maps memory for a `T`: the beginning of a file, or none with `MAP_ANONYMOUS`.
+fn map_shared<T>(file: RawFd, kind: c_int) -> io::Result<NonNull<T>> {
+    let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | kind);
+    // SAFETY: the kernel chooses the address, so that the mapping replaces no other one.
+    let address = unsafe { libc::mmap(ptr::null_mut(), size_of::<T>(), rights, kind, file, 0) };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(address.cast()).ok_or(io::Error::from(io::ErrorKind::InvalidData))
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the mapping is page-aligned, and lasts as long as `self`. This process alone writes to it, but for words that are read atomically.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl Drop for SharedWords {
+impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping is `self`'s own, and nothing borrows from it any more.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), Self::SIZE) };
+        // SAFETY: the value was moved here, or needs no drop; nothing borrows from it any more, and the mapping is `self`'s own.
+        unsafe {
+            self.0.drop_in_place();
+            libc::munmap(self.0.as_ptr().cast(), size_of::<T>());
+        }
     }
 }
+
+// SAFETY: it owns its value, as a `Box` does.
+unsafe impl<T: Send> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Shared<T> {}
 
 /// The exit status if the child could not execute; a shell uses it for a command that was not found.
 const NOT_EXECUTED: c_int = 127;
@@ -364,48 +391,6 @@ pub(crate) fn keep_stack_from_children() {
         libc::pthread_attr_destroy(&raw mut attributes);
     }
 }
-
-/// A value in a page that a fork neither shares nor copies, so that a write to it never needs memory. A child may not use it.
-#[derive(Debug)]
-pub(crate) struct Unforked<T>(NonNull<T>);
-
-impl<T> Unforked<T> {
-    /// Moves the value to a page of its own.
-    pub(crate) fn new(value: T) -> Self {
-        let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: the kernel chooses the address, so that the mapping replaces no other one.
-        let address = unsafe { libc::mmap(ptr::null_mut(), size_of::<T>(), rights, kind, -1, 0) };
-        let page = NonNull::new(address.cast::<T>()).filter(|_| address != libc::MAP_FAILED);
-        let page = page.unwrap_or_else(|| alloc::handle_alloc_error(Layout::new::<T>()));
-        // SAFETY: the mapping is as long as the value, and ours alone; a page is aligned for each type that the program has.
-        unsafe { page.write(value) };
-        Self(page)
-    }
-}
-
-impl<T> Deref for Unforked<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        // SAFETY: the value lasts as long as `self`, which alone gives access to it.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<T> Drop for Unforked<T> {
-    fn drop(&mut self) {
-        // SAFETY: nothing borrows from the value any more, and the mapping is `self`'s own.
-        unsafe {
-            self.0.drop_in_place();
-            libc::munmap(self.0.as_ptr().cast(), size_of::<T>());
-        }
-    }
-}
-
-// SAFETY: it owns its value, as a `Box` does.
-unsafe impl<T: Send> Send for Unforked<T> {}
-// SAFETY: as above.
-unsafe impl<T: Sync> Sync for Unforked<T> {}
 
 /// Like fork(2), but creates the child in a control group.
 ///
@@ -539,18 +524,18 @@ mod tests {
 
     /// A page that a child shares is copied at the first write to it, and the kernel may wait for the memory.
     #[test]
-    fn what_is_not_forked_needs_no_page_at_a_write_while_a_child_has_not_executed() {
-        let unforked = Unforked::new(AtomicU64::new(0));
+    fn a_write_to_shared_memory_needs_no_page_while_a_child_has_not_executed() {
+        let word = Shared::new(AtomicU64::new(0));
         let child = fork_to_execute(None, unistd::pause).unwrap();
         let faults = || getrusage(UsageWho::RUSAGE_THREAD).unwrap().minor_page_faults();
         // This copies the stack's pages.
         faults();
         let before = faults();
-        unforked.store(1, Ordering::Relaxed);
+        word.store(1, Ordering::Relaxed);
         let after = faults();
         kill(child, Signal::SIGKILL).unwrap();
         wait_for(child, 0).unwrap();
-        assert_eq!((before, unforked.load(Ordering::Relaxed)), (after, 1));
+        assert_eq!((before, word.load(Ordering::Relaxed)), (after, 1));
     }
 
     /// The resident size of this library's read-only pages, which hold no data of this process.

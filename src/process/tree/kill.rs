@@ -17,7 +17,7 @@ use crate::process::attributes::Scheduling;
 use crate::process::cgroup::Cgroup;
 use crate::process::held::HeldProcess;
 use crate::process::procfs::Process;
-use crate::process::system::Unforked;
+use crate::process::system::Shared;
 use crate::process::{locked, system};
 
 /// The first and the longest pause between two rounds of a thread that kills what is known.
@@ -221,10 +221,10 @@ pub(crate) struct KnownProcesses {
     pub(super) excluded: Vec<Pid>,
     /// A descendant of the job always stays one, so a pidfd is sufficient to kill it later. One thread adds and removes them, and needs no memory while
     /// it does, since another one may have to kill them.
-    pub(super) learnt: Arc<Unforked<RwLock<Vec<HeldProcess>>>>,
+    pub(super) learnt: Arc<Shared<RwLock<Vec<HeldProcess>>>>,
     /// When a thread that kills them has last seen one alive, and which one, until the next kill of the tree takes it: there may be none
     /// left for that kill to see.
-    pub(super) seen_living: Arc<Unforked<SeenLiving>>,
+    pub(super) seen_living: Arc<Shared<SeenLiving>>,
     /// What they get after SIGKILL.
     pub(super) scheduling: Option<Scheduling>,
 }
@@ -235,8 +235,8 @@ impl KnownProcesses {
         Self {
             children: None,
             excluded: Vec::new(),
-            learnt: Arc::new(Unforked::new(RwLock::new(Vec::with_capacity(MOST_LEARNT)))),
-            seen_living: Arc::new(Unforked::new(Mutex::default())),
+            learnt: Arc::new(Shared::new(RwLock::new(Vec::with_capacity(MOST_LEARNT)))),
+            seen_living: Arc::new(Shared::new(Mutex::default())),
             scheduling: None,
         }
     }
