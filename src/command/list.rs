@@ -66,7 +66,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     if unread.is_empty() {
         return Ok(ExitStatus::SUCCESS);
     }
-    Err(with_status(ExitStatus::UNKNOWN, format!("not all could be read: {}", wording::first(unread.iter(), "; "))))
+    Err(with_status(ExitStatus::UNKNOWN, format!("not all could be read: {}", wording::first_ten(unread.iter(), "; "))))
 }
 
 /// What is listed.

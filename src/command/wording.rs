@@ -28,19 +28,16 @@ pub(super) fn named(election: &ElectionId) -> String {
     if *role == 0 && role_name.is_none() { group.clone() } else { format!("{group}/{}", election.label()) }
 }
 
-/// At most this many groups or topics are named.
-const SHOWN: usize = 10;
-
 /// Other elections' groups, for a user that has mistyped one.
 pub(super) fn groups(others: &BTreeSet<String>) -> String {
-    first(others.iter(), ", ")
+    first_ten(others.iter(), ", ")
 }
 
-/// The first ones of them, and how many more there are.
-pub(super) fn first<'a>(all: impl ExactSizeIterator<Item = &'a String>, separator: &str) -> String {
-    let more = all.len().saturating_sub(SHOWN);
+/// The first ten of them, and how many more there are.
+pub(super) fn first_ten<'a>(all: impl ExactSizeIterator<Item = &'a String>, separator: &str) -> String {
+    let more = all.len().saturating_sub(10);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    format!("{}{more}", all.take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(separator))
+    format!("{}{more}", all.take(10).map(String::as_str).collect::<Vec<_>>().join(separator))
 }
 
 /// The sentence that the topic contains no record of an election, but records of other groups.

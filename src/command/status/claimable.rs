@@ -215,7 +215,7 @@ mod tests {
         let page = rows("refused", None, 1);
         assert!(
             page.contains(
-                "why        the log of the candidate that released it says what refused it; neli-run doctor "
+                "\nwhy        the log of the candidate that released it says what refused it; neli-run doctor "
             ),
             "{page}"
         );
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn if_no_standby_claims_in_time_the_page_shows_where_to_look() {
         assert!(rows("stopped", Some("d2"), 30).contains(
-            "why        no standby has claimed: it has died since its hello, or Kafka refuses its records, or (--patience never) the consumer \
+            "\nwhy        no standby has claimed: it has died since its hello, or Kafka refuses its records, or (--patience never) the consumer \
              group has chosen none; see its log\n"
         ));
         assert_eq!(rows_of_an_empty_journal(0, 11), format!("why        {LOOK}\n"), "nobody has ever led");
