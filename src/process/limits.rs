@@ -242,14 +242,15 @@ pub(crate) fn lock_memory() -> bool {
     mman::mlockall(if unlimited { on_fault | MlockAllFlags::MCL_FUTURE } else { on_fault }).is_ok()
 }
 
-/// The stack of a thread that must need no more memory once it has started.
-pub(crate) const STACK: usize = 32 * 1024;
+/// The stack of a thread that must need no more memory once it has started. The data that each thread has of its own takes 16 KiB of it. What is not
+/// used takes no memory.
+pub(crate) const STACK: usize = 64 * 1024;
 
-/// Writes to the half of such a stack that the thread may use. A page that is used for the first time is charged like any other memory: at a limit
-/// that the job keeps reaching, that took two seconds.
+/// Writes to the next 16 KiB of such a stack, of which the thread uses less. A page that is used for the first time is charged like any other memory: at
+/// a limit that the job keeps reaching, that took two seconds.
 #[inline(never)]
 pub(crate) fn use_stack() {
-    black_box(&mut [0_u8; STACK / 2]);
+    black_box(&mut [0_u8; 16 * 1024]);
 }
 
 /// Whether memory may be locked: tries it and undoes it. Must be called while this process has not mapped more than a guard has.
