@@ -8,7 +8,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use neli_kafka::clock::Alarm;
 use neli_proto::time::Time;
@@ -17,11 +17,16 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use crate::process::attributes::Scheduling;
 use crate::process::reap::keep_children;
 use crate::process::spin_watch::spawn_above;
+use crate::process::system::Shared;
 use crate::process::tree::{Tree, in_rounds};
 use crate::process::{locked, system};
 
 /// Is held during a round that kills the control group.
-static KILLING_GROUP: Mutex<()> = Mutex::new(());
+static KILLING_GROUP: LazyLock<Shared<Mutex<()>>> = LazyLock::new(|| Shared::new(Mutex::new(())));
+
+fn keep_group() -> MutexGuard<'static, ()> {
+    locked(&**KILLING_GROUP)
+}
 
 /// Starts the thread, which ends with the process, with a priority above that of the calling thread if that one is real-time; and one more for the
 /// control group, since that kill may wait for a lock that all groups of the machine share. Returns the alarm from whose time on they kill.
@@ -36,22 +41,23 @@ pub(super) fn start(tree: &Tree) -> io::Result<Alarm> {
     let scheduling = Scheduling::current().unwrap_or(Scheduling::ordinary());
     let (known, due_now) = (tree.known()?, due()?);
     let prepare = move || {
-        // A guard makes children by `fork_to_execute` alone.
         system::keep_stack_from_children();
         drop(keep_children());
         known.note_living();
         known
     };
     spawn_above("neli-deadline", scheduling, prepare, move |known| {
-        kill_when(&due_now, keep_children, || {
+        kill_when(&due_now, keep_children, |waited_for| {
             known.note_living();
-            known.kill();
+            known.kill_all_but(*waited_for);
         })
     })?;
     if let Some(cgroup) = tree.cgroup.clone() {
         let due_now = due()?;
-        let one_round = || locked(&KILLING_GROUP);
-        spawn_above("neli-group-kill", scheduling, || (), move |()| kill_when(&due_now, one_round, || cgroup.kill()))?;
+        let prepare = system::keep_stack_from_children;
+        spawn_above("neli-group-kill", scheduling, prepare, move |()| {
+            kill_when(&due_now, keep_group, |()| cgroup.kill())
+        })?;
     }
     Ok(alarm)
 }
@@ -60,24 +66,64 @@ pub(super) fn start(tree: &Tree) -> io::Result<Alarm> {
 pub(super) fn kill_from(alarm: &mut Alarm, time: Option<Time>) {
     // It can't fail for a descriptor of our own. No lock is held meanwhile: whatever holds this thread up must not hold up the others.
     let _ = alarm.set(time);
-    // A round that has begun ends before a new run can start.
-    drop((keep_children(), locked(&KILLING_GROUP)));
+    // A round that has begun ends before a new run can start. Not both at once: the kill of the group may last, and the known processes' must not.
+    drop(keep_children());
+    drop(keep_group());
 }
 
-fn kill_when(due: &OwnedFd, one_round: fn() -> MutexGuard<'static, ()>, kill: impl Fn()) -> Infallible {
+fn kill_when<T>(due: &OwnedFd, one_round: fn() -> MutexGuard<'static, T>, kill: impl Fn(&T)) -> Infallible {
     let is_due = |timeout: PollTimeout| {
         poll(&mut [PollFd::new(due.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|readable| readable > 0)
     };
     let kill_if_due = || {
-        let _round = one_round();
+        let round = one_round();
         let due = is_due(PollTimeout::ZERO);
         if due {
-            kill();
+            kill(&round);
         }
         due
     };
     loop {
         is_due(PollTimeout::NONE);
         in_rounds(kill_if_due);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::mpsc::{self, RecvTimeoutError};
+    use std::thread;
+    use std::time::Duration;
+
+    use harness::wait;
+    use nix::{libc, unistd};
+
+    use super::*;
+
+    /// The kernel has one lock for the control groups of a machine.
+    #[test]
+    fn a_kill_of_the_control_group_that_lasts_keeps_no_known_process_alive() {
+        let lasts = keep_group();
+        thread::scope(|scope| {
+            let (tell, told) = mpsc::channel();
+            scope.spawn(move || {
+                tell.send(unistd::gettid()).unwrap();
+                kill_from(&mut Alarm::new().unwrap(), None);
+            });
+            let thread = told.recv().unwrap();
+            wait::until_true("the first thread waits for that kill", || {
+                let call = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).unwrap();
+                call.starts_with(&format!("{} ", libc::SYS_futex))
+            });
+            let (ends, ended) = mpsc::channel::<()>();
+            scope.spawn(move || {
+                drop(keep_children());
+                drop(ends);
+            });
+            let round = ended.recv_timeout(Duration::from_secs(10));
+            drop(lasts);
+            assert_eq!(round, Err(RecvTimeoutError::Disconnected), "another round has ended meanwhile");
+        });
     }
 }

@@ -29,17 +29,20 @@ pub struct Reaped {
     pub is_refused: bool,
 }
 
-static WAITING: LazyLock<Shared<Mutex<()>>> = LazyLock::new(|| Shared::new(Mutex::new(())));
+static WAITED_FOR: LazyLock<Shared<Mutex<Option<Pid>>>> = LazyLock::new(|| Shared::new(Mutex::new(None)));
 
-/// No thread of this process waits for a child while the result is held: the pid of none is reused.
-pub(crate) fn keep_children() -> MutexGuard<'static, ()> {
-    locked(&**WAITING)
+/// While the result is held, the pid of no child is reused, except for the one in it.
+pub(crate) fn keep_children() -> MutexGuard<'static, Option<Pid>> {
+    locked(&**WAITED_FOR)
 }
 
-/// Waits for a child that has ended or stopped.
-fn wait_for(pid: Pid, flags: c_int) -> nix::Result<Option<c_int>> {
-    let _waiting = keep_children();
-    watched_wait(|| system::wait_for(pid, flags))
+/// Waits for a child that has ended or stopped. The lock is free meanwhile: the call may spin, and its thread be an ordinary one, while
+/// another one must kill at its deadline.
+fn wait_for(pid: Pid, wait: impl FnOnce() -> nix::Result<Option<c_int>>) -> nix::Result<Option<c_int>> {
+    *keep_children() = Some(pid);
+    let waited = watched_wait(wait);
+    *keep_children() = None;
+    waited
 }
 
 /// Waits for every child of this thread that has ended or stopped, up to so many, and does not block. In the first thread of a
@@ -63,7 +66,7 @@ pub fn reap(most: usize, mut before: impl FnMut(Pid)) -> Reaped {
         if code != libc::CLD_STOPPED {
             before(pid);
         }
-        match wait_for(pid, NOW | libc::WUNTRACED) {
+        match wait_for(pid, || system::wait_for(pid, NOW | libc::WUNTRACED)) {
             Ok(Some(status)) => reaped.changes.push((pid, ExitStatus::from_raw(status))),
             // It was stopped and has continued since.
             Ok(None) => {}
@@ -72,4 +75,16 @@ pub fn reap(most: usize, mut before: impl FnMut(Pid)) -> Reaped {
         }
     }
     Reaped { children_left: true, may_be_more: true, ..reaped }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_a_child_is_waited_for_the_others_can_be_killed() {
+        let waited_for = Pid::from_raw(7);
+        let seen = wait_for(waited_for, || Ok(WAITED_FOR.try_lock().ok().and_then(|pid| *pid).map(Pid::as_raw)));
+        assert_eq!((seen, *keep_children()), (Ok(Some(7)), None));
+    }
 }

@@ -213,8 +213,8 @@ impl OwnChildren {
         Ok(list)
     }
 
-    /// Calls `act` with each child that was not waited for. The order of the list must not change meanwhile, so `act` may not wait for
-    /// any of them.
+    /// Calls `act` with each child that was not waited for. If one of them is waited for meanwhile, the list gets shorter, and another one may be
+    /// missed.
     pub(crate) fn for_each(&self, mut act: impl FnMut(Pid)) {
         let mut part = [0; 4096];
         let (mut offset, mut number) = (0, 0);

@@ -96,9 +96,9 @@ impl OrphanThread {
             is_any = true;
             guard.rounds += 1;
             if let Some(mark) = guard.mark {
-                let _children = keep_children();
+                let waited_for = keep_children();
                 children.for_each(|child| {
-                    if system::limit_of_locks(child) == Ok(mark.0) {
+                    if Some(child) != *waited_for && system::limit_of_locks(child) == Ok(mark.0) {
                         let _ = system::signal(child, SIGKILL);
                     }
                 });

@@ -46,7 +46,7 @@ impl Tree {
         for method in methods {
             match method {
                 KillMethod::Look => seen = self.known.living(),
-                KillMethod::Known => self.known.kill(),
+                KillMethod::Known => self.known.kill_all_but(None),
                 KillMethod::Cgroup => self.cgroup.iter().for_each(kill_cgroup),
                 KillMethod::Found => round = self.kill_found(),
             }
@@ -210,8 +210,8 @@ pub(crate) fn in_rounds(mut round: impl FnMut() -> bool) {
 type SeenLiving = Mutex<Option<(Time, Pid)>>;
 
 /// The processes of a tree that can be killed without opening a file or allocating memory, which at a memory limit that guard and job share
-/// may stall or fail: those that were [learnt](Tree::learn), and the children of this process if it is the root. No child may be waited for
-/// meanwhile, so that no pid is reused.
+/// may stall or fail: those that were [learnt](Tree::learn), and the children of this process if it is the root, whose pids must not be
+/// reused meanwhile ([`keep_children`](crate::process::reap::keep_children)).
 ///
 /// When a parent has died, its children become the root's, and the next kill finds them.
 #[derive(Clone, Debug)]
@@ -272,14 +272,14 @@ impl KnownProcesses {
         locked(&self.seen_living).take()
     }
 
-    /// Sends SIGKILL to each.
-    pub(crate) fn kill(&self) {
+    /// Sends SIGKILL to each, except for a child that another thread waits for.
+    pub(crate) fn kill_all_but(&self, waited_for: Option<Pid>) {
         let prioritize = |pid| drop(self.scheduling.map(|scheduling| scheduling.set_for(pid)));
         for held in self.learnt().iter().filter(|held| held.signal(SIGKILL).is_ok()) {
             prioritize(held.pid);
         }
         self.for_each_child(|child| {
-            if system::signal(child, SIGKILL).is_ok() {
+            if Some(child) != waited_for && system::signal(child, SIGKILL).is_ok() {
                 prioritize(child);
             }
         });
