@@ -137,7 +137,7 @@ impl GuardLoop {
             mark: guard_config.mark,
         };
         // If no thread can be started, this one is not watched.
-        let _ = spin_watch::watch_this_thread();
+        let _ = spin_watch::watch_this_thread(system::keep_stack_from_children);
         let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Arc::new);
         procfs::keep_open()?;
         let mut tree = Tree::below(unistd::getpid(), cgroup, guard_config.mark);
@@ -235,10 +235,15 @@ impl GuardLoop {
         sources.extend(of_job.flatten().map(|descriptor| PollFd::new(descriptor, input)));
         // No signal interrupts the wait, and an unnecessary turn does no harm.
         let timeout = if self.may_have_ended_children { PollTimeout::ZERO } else { PollTimeout::NONE };
+        // While a child shares the pages of this process, this thread may need memory before it can say that it has an event.
+        if self.job.as_ref().and_then(Job::progress_fd).is_none() && !self.commands.is_any_pending() {
+            spin_watch::begin_pause();
+        }
         if poll(&mut sources, timeout).is_err() {
             // At a limit of open files that is below their number, or in want of memory, it fails at once, again and again.
             let _ = poll(&mut [], BACK_OFF_MS);
         }
+        spin_watch::end_pause();
     }
 
     fn fence(&mut self) {

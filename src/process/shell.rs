@@ -44,6 +44,11 @@ impl<K> ShellCommands<K> {
         self.0.iter().map(|(_, child)| child.pid)
     }
 
+    /// Whether one may not have executed yet.
+    pub(crate) fn is_any_pending(&self) -> bool {
+        self.0.iter().any(|(_, child)| child.is_pending())
+    }
+
     /// Sends SIGKILL to the groups of these. Processes that have left their group are not killed. Waiting shows the command's own end.
     pub(crate) fn kill(&self, is_meant: impl Fn(&K) -> bool) {
         self.0.iter().filter(|(what, _)| is_meant(what)).for_each(|(_, child)| kill_group_of(child));

@@ -19,6 +19,7 @@ use nix::unistd::{self, Pid};
 
 use crate::process::attributes::EarlierAttributes;
 use crate::process::signals::SignalSet;
+use crate::process::spin_watch;
 use crate::process::system::{self, HIGHEST_SIGNAL, StringArray};
 
 /// A child that may not have executed yet.
@@ -34,6 +35,11 @@ pub(crate) struct PendingChild {
 pub(crate) const LATE: Errno = Errno::ETIME;
 
 impl PendingChild {
+    /// Whether it may not have executed yet, and shares the pages of this process.
+    pub(crate) fn is_pending(&self) -> bool {
+        !system::tells_end(self.report.as_fd())
+    }
+
     /// Whether it has executed (or was killed before), or why it could not and ends; `None` while it is pending.
     pub(crate) fn executed(&self) -> Option<Result<(), Errno>> {
         let mut report = [0; size_of::<c_int>()];
@@ -61,7 +67,11 @@ impl AsFd for PendingChild {
 pub(crate) fn spawn(spec: &SpawnSpec<'_>) -> io::Result<PendingChild> {
     let (report, reporter) = unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let child = Child::prepare(spec, reporter.as_fd());
-    let pid = system::fork_to_execute(spec.cgroup, || child.run())?;
+    let fork = || system::fork_to_execute(spec.cgroup, || child.run());
+    let pid = match spec.attributes.scheduling {
+        Some(scheduling) => spin_watch::fork_with(scheduling, fork),
+        None => fork(),
+    }?;
     if !matches!(spec.kind, ChildKind::Guard) {
         // Parent and child both do this, so that the group exists even if the parent runs first. It fails if the child has executed.
         let _ = unistd::setpgid(pid, pid);

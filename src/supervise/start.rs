@@ -124,7 +124,12 @@ impl Prepared {
         let bound = config.listen.as_ref().map(http::bind).transpose()?;
         config.listening_at = bound.as_ref().map(TcpListener::local_addr).transpose()?;
         // It starts no thread.
-        let runtime = Builder::new_current_thread().enable_io().build().context("the main loop can't be started")?;
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .on_thread_park(spin_watch::begin_pause)
+            .on_thread_unpark(spin_watch::end_pause)
+            .build()
+            .context("the main loop can't be started")?;
         // Before SIGHUP is taken over, which says that the terminal is gone.
         let shell = {
             let _within = runtime.enter();
@@ -144,7 +149,7 @@ impl Prepared {
             config.warnings.extend(warning);
         }
         // The watch is needed if the job, and so this process, is real-time. If no thread can be started, there is no watch.
-        let _ = spin_watch::watch_this_thread();
+        let _ = spin_watch::watch_this_thread(|| ());
         // When the guard dies, this process becomes the parent of the remaining processes, and kills them.
         prctl::set_child_subreaper(true).map_err(io::Error::from).context("can't become a subreaper")?;
         let ignored = signals::ignored_at_start();
