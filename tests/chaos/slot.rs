@@ -174,6 +174,9 @@ impl Slot {
             .option("--elect", terms.elector.name())
             .option("--name", format!("c{}.{}", self.index, self.lives))
             .option("--stop-timeout", "300ms");
+        for (name, value) in terms.special_run.map_or(&[][..], SpecialRun::options) {
+            candidate = candidate.option(name, value);
+        }
         candidate = if self.roles > 1 {
             // A job that is restarted at once leaves no time without a job.
             let at_once = candidate.option("--restart-delay", "0s").option("--restart-limit", "none");

@@ -122,6 +122,17 @@ impl SpecialRun {
         }
     }
 
+    /// More options of each candidate, with their values.
+    pub(crate) fn options(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            // A guard that begins a process at its limit needs memory.
+            Self::MemoryLimit => {
+                &[("--health-cmd", "true"), ("--health-interval", "100ms"), ("--health-failures", "1000000")]
+            }
+            Self::BrokerDeaths | Self::CpuQuota | Self::Remakes | Self::SlowCrowd => &[],
+        }
+    }
+
     /// The number of the job's processes that allocate memory until they are killed, and start again; each has its own session.
     pub(crate) fn leakers(self) -> usize {
         if self == Self::MemoryLimit { 3 } else { 0 }
