@@ -35,7 +35,7 @@
 //! |---|---|---|
 //! | `broker-deaths` | three brokers with Kafka's default session, one killed every half minute; the default lease | a job that gets a signal, another lead |
 //! | `cpu-quota` | half a processor for each candidate whose job wants two, without real-time scheduling | a job that is alive at its lease's end |
-//! | `memory-limit` | each candidate at its memory limit, by what its job leaks in sessions of its own | the same |
+//! | `memory-limit` | each candidate at its memory limit, by what its job leaks in sessions of its own, and with a health command | the same |
 //! | `remakes` | the topic is created again so fast that its leader does not notice; candidates run for long | two jobs for longer than two leases |
 //! | `slow-crowd` | 40 standbys with a round trip of 100 ms; other programs' records among the claims after each release | |
 //!
