@@ -37,7 +37,7 @@ pub(crate) const LATE: Errno = Errno::ETIME;
 impl PendingChild {
     /// Whether it may not have executed yet, and shares the pages of this process.
     pub(crate) fn is_pending(&self) -> bool {
-        !system::tells_end(self.report.as_fd())
+        !system::is_readable(self.report.as_fd())
     }
 
     /// Whether it has executed (or was killed before), or why it could not and ends; `None` while it is pending.
