@@ -190,7 +190,7 @@ pub(super) fn of_own_tls(reason: &str) -> Option<String> {
 /// A part of each line about a connection that is closed without an answer, whatever the reason.
 const WITHOUT_ANSWER: &str = ": it closes connections without an answer: ";
 
-/// The possible meanings if a connection is closed before the other side has answered, or before it has answered a client without a login. `line`
+/// The possible meanings if a connection is closed before the other side has answered as a broker, or has answered a client without a login. `line`
 /// is a line of librdkafka's log or an error of librdkafka; it is an error only if the closing was noticed while sending. `None` if the line is
 /// about anything else.
 pub(super) fn of_closed_connection(line: &str) -> Option<String> {
@@ -210,6 +210,15 @@ pub(super) fn of_closed_connection(line: &str) -> Option<String> {
     };
     // `[thrd:kafka:9093/bootstrap]: kafka:9093/bootstrap: Disconnected: connection reset by peer (after 1ms in state APIVERSION_QUERY)`
     let line = line.split_once("]: ").map_or(line, |(_, line)| line);
+    // `kafka:80/bootstrap: Receive failed: Invalid response size 1213486160 (0..100000000): increase receive.message.max.bytes (after 0ms in state
+    // APIVERSION_QUERY)`: the first four bytes of the answer.
+    if let Some((broker, size)) = line.split_once(": Receive failed: Invalid response size ") {
+        let size: i32 = size.split(' ').next()?.parse().ok()?;
+        let begins = size.to_be_bytes().escape_ascii().to_string();
+        return Some(format!(
+            "{broker}: it answers, but not as a broker: its answer begins with \"{begins}\"; check the port, and the property security.protocol"
+        ));
+    }
     if let Some((broker, why)) = line.split_once(": SSL handshake failed: ") {
         return why.contains(DURING_TLS).then(|| without_answer(broker, NO_TLS))?;
     }
@@ -433,6 +442,23 @@ mod tests {
             assert_eq!(logged(other), None);
         }
         assert_eq!(layer_of(&format!("sasl_ssl://{refused}")), Layer::Connection);
+    }
+
+    #[test]
+    fn an_answer_of_another_service_is_named() {
+        let named = |size: i32| {
+            let line = format!(
+                "Receive failed: Invalid response size {size} (0..100000000): increase receive.message.max.bytes (after 0ms in state UP)"
+            );
+            of_closed_connection(&format!("[thrd:a:80/bootstrap]: a:80/bootstrap: {line}")).unwrap()
+        };
+        let begins = "a:80/bootstrap: it answers, but not as a broker: its answer begins with ";
+        let http = named(1_213_486_160);
+        assert!(http.starts_with(&format!("{begins}\"HTTP\"; check the port")), "{http}");
+        // A negative size.
+        let bytes = named(-2_063_597_568);
+        assert!(bytes.starts_with(&format!("{begins}\"\\x85\\x00\\x00\\x00\"; ")), "{bytes}");
+        assert_eq!(layer_of(&http), Layer::Connection);
     }
 
     #[test]
