@@ -366,12 +366,9 @@ impl Shared {
         let descriptions = self.describe(&names, metadata.orig_broker_id(), limit)?;
         let (mut topics, mut led) = (BTreeMap::new(), ByBroker::<Partition>::new());
         for ((name, topic), description) in listed.into_iter().zip(descriptions) {
-            let name: Box<str> = name.into();
-            let error = topic.and_then(MetadataTopic::error).map(RDKafkaErrorCode::from).or(description.err());
-            let may_read = description.ok().and_then(|description| description.rights).is_none_or(|rights| rights.read);
+            let Some(logs) = logs_of(name, topic, description, &mut led) else { continue };
             let identity = description.map_or(TopicIdentity::Unnamed, |description| description.identity);
-            let Some(logs) = logs_of(&name, error, may_read, topic, &mut led) else { continue };
-            topics.insert(name, LogsAnswer { identity, logs });
+            topics.insert(name.into(), LogsAnswer { identity, logs });
         }
         let mut last_answer = led.is_empty().then(clock::now);
         ask_all(
@@ -414,10 +411,7 @@ impl Shared {
         match describe_topics(client, names, broker, limit, Variation::IncludeRights) {
             Ok(described) => Ok(described),
             Err(code) if ErrorClass::from(code).is_missing_answer() => Err(code),
-            Err(_) => {
-                let unnamed = TopicDescription { identity: TopicIdentity::Unnamed, partitions: 0, rights: None };
-                Ok(names.iter().map(|_| Ok(unnamed)).collect())
-            }
+            Err(_) => Ok(vec![Ok(UNNAMED); names.len()]),
         }
     }
 
@@ -455,23 +449,28 @@ impl Shared {
     }
 }
 
+/// Of a topic that a broker does not describe.
+const UNNAMED: TopicDescription = TopicDescription { identity: TopicIdentity::Unnamed, partitions: 0, rights: None };
+
 /// The logs of a topic, or why it can't be read; `None` if there is no such topic. Of those that a broker leads nothing is known yet, and they are added
 /// to `led`.
 fn logs_of(
     name: &str,
-    error: Option<RDKafkaErrorCode>,
-    may_read: bool,
     topic: Option<&MetadataTopic>,
+    description: Result<TopicDescription, RDKafkaErrorCode>,
     led: &mut ByBroker<Partition>,
 ) -> Option<Result<BTreeMap<i32, LogAnswer>, Box<str>>> {
-    let topic = match (error.map(ErrorClass::from), topic) {
-        (Some(ErrorClass::TopicForbidden), _) => return Some(Err(may_not_describe(name).into())),
-        (Some(ErrorClass::UnknownTopic), _) | (_, None) => return None,
-        (_, Some(_)) if !may_read => return Some(Err(may_not_read(name).into())),
-        (_, Some(topic)) => topic,
-    };
-    if let Some(code) = topic.error() {
-        return Some(Err(format!("topic \"{name}\": {}", plain(code.into())).into()));
+    let error = topic.and_then(MetadataTopic::error).map(RDKafkaErrorCode::from);
+    let class = error.or(description.err()).map(ErrorClass::from);
+    if class == Some(ErrorClass::TopicForbidden) {
+        return Some(Err(may_not_describe(name).into()));
+    }
+    let topic = topic.filter(|_| class != Some(ErrorClass::UnknownTopic))?;
+    if description.is_ok_and(|description| description.rights.is_some_and(|rights| !rights.read)) {
+        return Some(Err(may_not_read(name).into()));
+    }
+    if let Some(code) = error {
+        return Some(Err(format!("topic \"{name}\": {}", plain(code)).into()));
     }
     let mut logs: BTreeMap<i32, LogAnswer> = BTreeMap::new();
     for partition in topic.partitions() {
@@ -521,7 +520,7 @@ mod tests {
         let consumer = consumer(&Access::at(&cluster.bootstrap_servers(), &Properties::default())).unwrap();
         let metadata = consumer.consumer().fetch_metadata(None, Duration::from_secs(60)).unwrap();
         let topic = &metadata.topics()[0];
-        let logs = logs_of(topic.name(), None, true, Some(topic), &mut BTreeMap::new());
+        let logs = logs_of(topic.name(), Some(topic), Ok(UNNAMED), &mut BTreeMap::new());
         let why = "topic \"a.neli\": Disk error when trying to access log file on disk";
         assert_eq!(logs, Some(Err(why.into())));
     }
