@@ -203,19 +203,6 @@ impl Producer {
         self.inner.send(record).map_err(|(error, _)| reason(&error))
     }
 
-    /// Queues a hello of this process, and returns at once. With `seq` its outcome is reported as that of a record, otherwise its delivery
-    /// ([`SessionEvent::HelloDelivered`]).
-    ///
-    /// # Errors
-    ///
-    /// The queue is full (1,000 records) or the hello is too large.
-    pub(crate) fn say_hello(&self, seq: Option<u64>, payload: &[u8]) -> Result<(), String> {
-        let elections = &self.inner.context().elections;
-        let partition = (&*elections.topic, Elections::PARTITION_OF_HELLOS);
-        let sent = Sent::Journal(seq.map(|seq| (elections.roles.start, seq)));
-        self.queue(partition, &elections.hello_key(), Some(payload), sent)
-    }
-
     /// Queues a fact for partition 0 of the topic of facts, and returns at once. The outcome is reported with `id`.
     ///
     /// # Errors

@@ -388,11 +388,14 @@ impl Session {
     /// [`SessionEvent::HelloDelivered`].
     pub(crate) fn say_hello(&mut self, hello: &Hello) -> bool {
         let seq = hello.seq.filter(|_| !hello.leaves);
-        let done = self.producer.say_hello(seq, &hello.to_bytes());
+        let elections = &self.readers.source.elections;
+        // With one partition each role is in that of the hellos.
+        let first = elections.election(elections.roles.start, 1);
+        let done = self.producer.send(&first, seq, &first.hello_key(), Some(&hello.to_bytes()));
         if hello.leaves && done.is_ok() {
             self.last_hello_until = Some(clock::now() + LAST_HELLO_TAKES);
         }
-        self.is_handed_over(self.readers.source.elections.roles.start, seq, done)
+        self.is_handed_over(first.role, seq, done)
     }
 
     /// Until when the process waits with its exit for its last hello; none if it does not wait.
