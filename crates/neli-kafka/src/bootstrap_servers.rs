@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{iter, thread};
 
 use neli_proto::time::Time;
-use rdkafka::client::{Client, ClientContext};
+use rdkafka::client::Client;
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::metadata::MetadataBroker;
@@ -107,18 +107,18 @@ const TOPIC_KNOWN: Duration = Duration::from_millis(500);
 /// the process; once it is dropped, nothing is asked any more. The result is that of [`Access::admit`]. `None` if there is no server to be asked,
 /// or if they were asked a short time ago.
 pub(super) fn ask_servers(
-    access: &Access,
     topic: Option<&str>,
     consumer: &Arc<BaseConsumer<KafkaContext>>,
 ) -> Option<mpsc::Receiver<()>> {
+    let access = &consumer.context().access;
     if access.embedded.is_some() || !locked(&access.cluster).begin_question(&access.bootstrap) {
         return None;
     }
     let (open, is_open) = mpsc::channel();
-    let (asking, topic, consumer) = (access.clone(), topic.map(str::to_owned), Arc::downgrade(consumer));
+    let (cluster, topic, consumer) = (Arc::clone(&access.cluster), topic.map(str::to_owned), Arc::downgrade(consumer));
     let ask = move || {
-        find_other(&asking, topic.as_deref(), &consumer);
-        locked(&asking.cluster).is_asking = false;
+        find_other(topic.as_deref(), &consumer);
+        locked(&cluster).is_asking = false;
         drop(open);
     };
     // Without a thread they are asked later.
@@ -135,10 +135,10 @@ pub(super) fn ask_servers(
 /// One line: it is of another cluster, or the bootstrap servers are.
 pub(super) fn admit(
     servers: &mut Option<mpsc::Receiver<()>>,
-    access: &Access,
-    client: &Client<impl ClientContext>,
+    client: &Client<KafkaContext>,
     asked: Time,
 ) -> Result<(), String> {
+    let access = &client.context().access;
     if let Some(is_open) = servers.take() {
         let took = clock::now().since(asked);
         let limits = iter::once(took * 2 + ALLOWANCE).chain(iter::repeat_n(RETRY, SLOW));
@@ -153,7 +153,7 @@ pub(super) fn admit(
 }
 
 /// Looks for a bootstrap server of another cluster than the consumer's, until one was found or each has answered or can't be reached.
-fn find_other(access: &Access, topic: Option<&str>, consumer: &Weak<BaseConsumer<KafkaContext>>) {
+fn find_other(topic: Option<&str>, consumer: &Weak<BaseConsumer<KafkaContext>>) {
     let (consumer, brokers): (_, BTreeSet<String>) = loop {
         let Some(consumer) = consumer.upgrade() else { return };
         match consumer.fetch_metadata(topic, LONGEST) {
@@ -162,7 +162,7 @@ fn find_other(access: &Access, topic: Option<&str>, consumer: &Weak<BaseConsumer
         }
         thread::park_timeout(RETRY);
     };
-    let id = cluster_id(consumer.client());
+    let (access, id) = (&consumer.context().access, cluster_id(consumer.client()));
     let (unknown, id) = {
         let mut cluster = locked(&access.cluster);
         // An embedded broker among them is no reason not to look: that there are two clusters is told first.

@@ -103,8 +103,8 @@ impl Examination {
         loop {
             match answered.try_recv() {
                 Ok(Ok(brokers)) => {
-                    let mut servers = ask_servers(access, topic, &consumer);
-                    let admitted = admit(&mut servers, access, consumer.client(), begun);
+                    let mut servers = ask_servers(topic, &consumer);
+                    let admitted = admit(&mut servers, consumer.client(), begun);
                     admitted.map_err(|why| (Layer::Cluster, why))?;
                     return Ok(Self { consumer, brokers, silent: BTreeSet::new(), timeout });
                 }

@@ -180,13 +180,11 @@ impl Asker {
     }
 
     fn ask_servers(&self) -> Option<mpsc::Receiver<()>> {
-        let Source { access, elections, .. } = &self.reading.source;
-        ask_servers(access, Some(&elections.topic), self.reading.consumer.consumer())
+        ask_servers(Some(&self.reading.source.elections.topic), self.reading.consumer.consumer())
     }
 
     fn admit(&mut self, asked: Time) -> Result<(), String> {
-        let Reading { source, consumer, .. } = &*self.reading;
-        admit(&mut self.servers, &source.access, consumer.consumer().client(), asked)
+        admit(&mut self.servers, self.reading.consumer.consumer().client(), asked)
     }
 
     /// Refuses the cluster that has answered, and reports that, if it is another one. Returns whether it has.

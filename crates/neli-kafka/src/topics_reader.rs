@@ -72,7 +72,6 @@ pub struct TopicsReader {
 
 /// What both threads use.
 struct Shared {
-    access: Access,
     /// Whether a topic of this name is meant, though it is not named.
     is_meant: Box<dyn Fn(&str) -> bool + Send + Sync>,
     consumer: PartitionConsumer,
@@ -101,7 +100,6 @@ impl TopicsReader {
         let consumer = consumer(access)?;
         let (orders, received) = mpsc::channel();
         let shared = Arc::new(Shared {
-            access: access.clone(),
             is_meant: Box::new(is_meant),
             consumer,
             readings: Mutex::default(),
@@ -199,7 +197,7 @@ impl Shared {
         if matches!(class, ErrorClass::GroupForbidden | ErrorClass::Other | ErrorClass::Undecodable) {
             return Some(format!("some records of a topic can't be read: {words}"));
         }
-        if class == ErrorClass::Login && !self.access.has_answered() {
+        if class == ErrorClass::Login && !self.consumer.context().access.has_answered() {
             match self.consumer.context().login_failed(words) {
                 Ok(None) => {}
                 Ok(Some(why)) => self.send(TopicsEvent::Down(why)),
@@ -233,7 +231,7 @@ type Topics = BTreeMap<Box<str>, LogsAnswer>;
 
 impl TopicsAsker {
     fn run(mut self, orders: &mpsc::Receiver<Option<TopicsAction>>) {
-        self.servers = self.ask_servers();
+        self.servers = ask_servers(None, self.shared.consumer.consumer());
         while !self.shared.is_over() {
             match orders.recv_timeout(self.ask_at.since(clock::now())) {
                 Ok(None) => self.ask_at = self.ask_at.min(clock::now() + RETRY),
@@ -243,15 +241,11 @@ impl TopicsAsker {
                     let is_answered = self.ask();
                     self.ask_at = clock::now() + if is_answered { ASK_INTERVAL } else { RETRY };
                     // A server that has not answered may have come back.
-                    let _ = self.ask_servers();
+                    let _ = ask_servers(None, self.shared.consumer.consumer());
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
-    }
-
-    fn ask_servers(&self) -> Option<mpsc::Receiver<()>> {
-        ask_servers(&self.shared.access, None, self.shared.consumer.consumer())
     }
 
     fn perform(&mut self, action: TopicsAction) {
@@ -304,7 +298,7 @@ impl TopicsAsker {
                 Err(code) => return Err(plain(code)),
             }
         }
-        let consumer = consumer(&self.shared.access).map_err(|error| error.to_string())?;
+        let consumer = consumer(&self.shared.consumer.context().access).map_err(|error| error.to_string())?;
         self.shared.send(TopicsEvent::PastBegins { reading, from: from.clone() });
         for (partition, offset) in &from {
             consumer.read_from(topic, *partition, *offset).map_err(|code| code.to_string())?;
@@ -323,13 +317,13 @@ impl TopicsAsker {
         let (client, context) = (self.shared.consumer.consumer().client(), self.shared.consumer.context());
         match answered {
             Ok((topics, at)) => {
-                if let Err(refusal) = admit(&mut self.servers, &self.shared.access, client, asked) {
+                if let Err(refusal) = admit(&mut self.servers, client, asked) {
                     self.shared.send(TopicsEvent::Refused(refusal));
                     return false;
                 }
                 // A broker that is dead makes no answer of the others a slow one.
                 self.limit.answered_at(asked, at);
-                self.shared.access.answered.store(true, Ordering::Relaxed);
+                context.access.answered.store(true, Ordering::Relaxed);
                 context.rebootstrap.answered();
                 context.forget_trouble();
                 self.known = self.named.iter().chain(topics.keys()).cloned().collect();
