@@ -116,6 +116,10 @@ impl Host for MainLoop {
             of.logger.event(&events::revoked(*event != Event::Revoked, of.node.leads_on_if_revoked()));
         } else if let Event::Answered { .. } = event {
             self.reserve_of_client.take_back();
+            // By now it is known how many partitions the topic has, and so in which one the role is.
+            if let Some(election) = self.nodes.session.election(of.election.role) {
+                of.election = election;
+            }
         }
         if let Some(publisher) = &mut self.publisher {
             publisher.read(role, now, event);

@@ -93,10 +93,6 @@ impl HasNode for Role {
         &mut self.node
     }
 
-    fn election_mut(&mut self) -> &mut ElectionId {
-        &mut self.election
-    }
-
     fn poll_timeout(&self) -> Option<Time> {
         let orphans = self.job.as_ref().and_then(|job| job.orphans.as_ref()).map(|orphans| orphans.killing.again_at());
         let look = self.facts.as_ref().and_then(|facts| facts.look_at).filter(|_| self.node.leads().is_some());

@@ -91,7 +91,7 @@ impl Driver {
         let (mut roles, mut shared) = (Vec::new(), Vec::new());
         let elections = &settings.source.elections;
         for (at, number) in elections.roles.clone().enumerate() {
-            let (role, states, events) = Role::new(&settings, elections.election(number, 1), warnings.clone())?;
+            let (role, states, events) = Role::new(&settings, number, warnings.clone())?;
             roles.push(role);
             shared.push(Shared { commands: Commands::new(at, command_sender.clone()), state: states, events });
         }

@@ -26,7 +26,7 @@ use neli_proto::time::Time;
 use neli_proto::timings::Elector;
 use neli_proto::topic::TopicIdentity;
 
-use crate::election::{ElectionId, Elections};
+use crate::election::Elections;
 use crate::event::SessionEvent;
 use crate::session::Session;
 use crate::{clock, names, text};
@@ -37,8 +37,6 @@ pub trait HasNode {
     fn node(&self) -> &Node;
     /// The same.
     fn node_mut(&mut self) -> &mut Node;
-    /// The election. With many roles its partition is known once the topic is known.
-    fn election_mut(&mut self) -> &mut ElectionId;
     /// When the loop is to call the node, or do something else for this election.
     fn poll_timeout(&self) -> Option<Time>;
 }
@@ -326,14 +324,10 @@ impl<R: HasNode> Nodes<R> {
     /// Handles an event of a role's election. The session has reported the records of other elections before it.
     pub(crate) fn handle_election_event(&mut self, now: Time, role: usize, event: candidate::Event) {
         self.note_undecodable(now, role, &event);
-        if let candidate::Event::Answered { end, .. } = event {
-            // By now it is known how many partitions the topic has.
-            if let Some(election) = self.session.election(number(role)) {
-                *self.roles[role].election_mut() = election;
-            }
-            if let (Some(many), Some(partitions)) = (&mut self.many, self.session.router.partitions()) {
-                many.listens(now, role, end, partitions.unsigned_abs());
-            }
+        if let candidate::Event::Answered { end, .. } = event
+            && let (Some(many), Some(partitions)) = (&mut self.many, self.session.router.partitions())
+        {
+            many.listens(now, role, end, partitions.unsigned_abs());
         } else if let candidate::Event::Delivered { .. } = event {
             self.troubles.refused_appends.pause();
         }
@@ -352,7 +346,7 @@ impl<R: HasNode> Nodes<R> {
         use candidate::Event::{HelloAsked, Passed, ReachedEnd, Read, ReadHello, Undecodable};
         let reminder = &mut self.undecodable[role];
         if let Undecodable { offset, error: Some(error) } = event {
-            reminder.begin(now, text::undecodable(&self.roles[role].election_mut().topic, *offset, error));
+            reminder.begin(now, text::undecodable(self.session.topic(), *offset, error));
         } else if let HelloAsked { .. } | Passed { .. } | ReachedEnd { .. } | Read { .. } | ReadHello { .. } = event {
             reminder.end(now);
         }

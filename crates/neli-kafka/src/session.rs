@@ -135,8 +135,13 @@ impl Session {
         &self.readers.source.access
     }
 
+    /// The topic that has the journals.
+    pub(crate) fn topic(&self) -> &str {
+        &self.readers.source.elections.topic
+    }
+
     /// The election of a role, once it is known how many partitions the topic has.
-    pub(crate) fn election(&self, role: u32) -> Option<ElectionId> {
+    pub fn election(&self, role: u32) -> Option<ElectionId> {
         self.router.partitions().map(|partitions| self.readers.source.elections.election(role, partitions))
     }
 

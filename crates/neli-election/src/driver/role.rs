@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use neli_kafka::{ElectionId, HasNode, clock, reason};
+use neli_kafka::{HasNode, clock, reason};
 use neli_proto::node::{Node, Status};
 use neli_proto::note::Refusal;
 use neli_proto::record::Offset;
@@ -26,7 +26,7 @@ const EVENT_CAPACITY_OF_MANY: usize = 32;
 
 /// One election.
 pub(super) struct Role {
-    pub(super) election: ElectionId,
+    number: u32,
     /// The role's label, unless the election has no roles.
     pub(super) label: Option<Arc<str>>,
     pub(super) node: Node,
@@ -72,10 +72,6 @@ impl HasNode for Role {
         &mut self.node
     }
 
-    fn election_mut(&mut self) -> &mut ElectionId {
-        &mut self.election
-    }
-
     fn poll_timeout(&self) -> Option<Time> {
         if self.ending.is_some() {
             return None;
@@ -91,7 +87,7 @@ impl Role {
     /// With the channels that the handles follow: the state, and the events.
     pub(super) fn new(
         settings: &Settings,
-        election: ElectionId,
+        number: u32,
         warnings: Sender<(String, Option<u32>)>,
     ) -> Result<(Self, watch::Receiver<State>, broadcast::Receiver<Event>), Error> {
         let no_randomness = |error| Error::System(format!("no randomness: {}", reason(&error)));
@@ -101,8 +97,8 @@ impl Role {
         let capacity = if are_many { EVENT_CAPACITY_OF_MANY } else { EVENT_CAPACITY };
         let (events, first_events) = broadcast::channel(capacity);
         let role = Self {
-            label: settings.has_roles.then(|| election.label().into()),
-            election,
+            label: settings.has_roles.then(|| settings.source.elections.election(number, 1).label().into()),
+            number,
             node,
             guard: TaskGuard::new(settings.node.timings.lease, std::process::id().cast_signed()),
             state,
@@ -194,7 +190,7 @@ impl Role {
                 None
             }
             Event::Warning { message } => {
-                drop(self.warnings.send((message.clone(), Some(self.election.role))));
+                drop(self.warnings.send((message.clone(), Some(self.number))));
                 None
             }
             Event::Missed { .. } | Event::Revoked { .. } => None,

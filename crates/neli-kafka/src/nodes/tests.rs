@@ -16,7 +16,6 @@ use crate::reading::{IfMissing, Source};
 
 struct Role {
     node: Node,
-    election: ElectionId,
 }
 
 impl HasNode for Role {
@@ -26,10 +25,6 @@ impl HasNode for Role {
 
     fn node_mut(&mut self) -> &mut Node {
         &mut self.node
-    }
-
-    fn election_mut(&mut self) -> &mut ElectionId {
-        &mut self.election
     }
 
     fn poll_timeout(&self) -> Option<Time> {
@@ -75,8 +70,8 @@ fn nodes() -> Nodes<Role> {
 fn nodes_at(bootstrap: &str) -> Nodes<Role> {
     let settings = settings();
     let elections = Elections { group: "g".into(), topic: "t".into(), roles: 0..2, names: Arc::new([]) };
-    let role = |role| Role { node: new_node(settings.clone(), false).unwrap(), election: elections.election(role, 1) };
-    let roles = vec![role(0), role(1)];
+    let role = || Role { node: new_node(settings.clone(), false).unwrap() };
+    let roles = vec![role(), role()];
     let source = Source::new(Access::at(bootstrap, &Properties::default()), elections, IfMissing::Refuse);
     let session = Session::start(source, Duration::from_secs(5)).unwrap();
     Nodes::new(roles, session, None)

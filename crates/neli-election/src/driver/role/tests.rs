@@ -20,7 +20,7 @@ fn new_role() -> (Role, watch::Receiver<State>, broadcast::Receiver<Event>) {
     let _entered = runtime.enter();
     let settings = Election::builder("billing").brokers("localhost:9").settings().unwrap();
     let warnings = warnings::start(&settings.runtime, Some(Arc::new(|_: &str| ())), "g").unwrap();
-    Role::new(&settings, settings.source.elections.election(0, 1), warnings).unwrap()
+    Role::new(&settings, 0, warnings).unwrap()
 }
 
 /// What a candidate's handle says about the leader when these records were just read, each with the time in milliseconds at which it was
