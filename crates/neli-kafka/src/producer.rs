@@ -34,7 +34,7 @@ pub struct Producer {
     /// The requests for the topic's id; none with the embedded broker.
     identities: Option<mpsc::Sender<Option<i32>>>,
     // Declared after the client: that thread drops the last reference to it.
-    polling: Polling,
+    _polling: Polling,
 }
 
 /// The thread that handles deliveries. Dropping it ends the thread without waiting for it, because ending librdkafka takes up to half a
@@ -69,12 +69,11 @@ impl Producer {
         events: Sender<KafkaEvent>,
     ) -> Result<Self, ClientError> {
         let producer = Self::without_questions(access, elections, timeout, events.clone())?;
-        let broker = access.embedded.is_some().then_some(embedded::BROKER_ID);
-        warm(&producer.inner, &producer.polling.stopped, broker);
+        warm(&producer.inner);
         let no_thread = |error| ClientError::of_system("no thread that asks for the topic's id", &error);
         let client = Arc::clone(&producer.inner);
         let start = || identity::start(client, |of: &Deliveries| &of.context, elections, timeout, events);
-        let identities = broker.is_none().then(start).transpose().map_err(no_thread)?;
+        let identities = access.embedded.is_none().then(start).transpose().map_err(no_thread)?;
         Ok(Self { identities, ..producer })
     }
 
@@ -100,12 +99,12 @@ impl Producer {
         let inner = Arc::new(producer);
         let no_thread = |error| ClientError::of_system("no thread for the journal's producer", &error);
         let queue = MainQueue::of(inner.client()).map_err(no_thread)?;
-        let polling = Polling { stopped: Arc::clone(&stopped), waker: queue.waker() };
-        let (polled, ended) = (Arc::clone(&inner), Arc::clone(&stopped));
+        let polling = Polling { stopped, waker: queue.waker() };
+        let polled = Arc::clone(&inner);
         threads::start("neli-producer", move || {
             // Each delivery is handled as soon as it arrives. The thread does not wait in `poll`: librdkafka waits whole milliseconds
             // there and spins for the rest of the last one, which takes half of an idle candidate's processor time.
-            while !ended.load(Ordering::Relaxed) {
+            while !polled.context().stopped.load(Ordering::Relaxed) {
                 polled.poll(Duration::ZERO);
                 queue.wait(polled.context().context.rebootstrap.after_poll(polled.client()));
             }
@@ -113,7 +112,7 @@ impl Producer {
             drop(queue);
         })
         .map_err(no_thread)?;
-        Ok(Self { inner, identities: None, polling })
+        Ok(Self { inner, identities: None, _polling: polling })
     }
 
     /// Asks for the facts that R0 judges, in a thread of its own, until there is an answer: [`KafkaEvent::Topic`]. The question uses the
@@ -123,12 +122,12 @@ impl Producer {
     ///
     /// The thread can't be started.
     pub(crate) fn judge(&self) -> Result<(), std::io::Error> {
-        let (producer, stopped) = (Arc::clone(&self.inner), Arc::clone(&self.polling.stopped));
+        let producer = Arc::clone(&self.inner);
         threads::start("neli-topic", move || {
             let context = producer.context();
             let mut answer_limit = AnswerLimit::new(LONGEST, ANSWER);
             let mut missing_since = None;
-            while !stopped.load(Ordering::Relaxed) && !context.events.is_closed() {
+            while !context.is_over() {
                 let asked = clock::now();
                 match topic::facts(producer.client(), &context.elections, &mut answer_limit) {
                     Ok(facts) => {
@@ -226,26 +225,23 @@ impl Producer {
 /// Connects to a broker at once, and then to each partition's leader. The answers are not used.
 ///
 /// librdkafka closes the first connection when it has learnt which brokers exist. For questions to any broker it opens another one only 11
-/// ms later (`rd_kafka_connect_any`); for a question to a certain broker it connects at once. So the first question is for `broker`, or, if
-/// that is `None`, for the broker that librdkafka takes for the controller, which is any broker that is up.
-fn warm(producer: &Arc<BaseProducer<Deliveries>>, stopped: &Arc<AtomicBool>, broker: Option<i32>) {
-    let (producer, stopped) = (Arc::clone(producer), Arc::clone(stopped));
+/// ms later (`rd_kafka_connect_any`); for a question to a certain broker it connects at once. So the first question is for the embedded broker,
+/// or else for the broker that librdkafka takes for the controller, which is any broker that is up.
+fn warm(producer: &Arc<BaseProducer<Deliveries>>) {
+    let producer = Arc::clone(producer);
     let ask = move || {
-        let of = &producer.context().elections;
+        let context = producer.context();
+        let (of, is_embedded) = (&context.elections, context.context.access.embedded.is_some());
+        let broker = is_embedded.then_some(embedded::BROKER_ID);
         let _ = topic_identity(producer.client(), &of.topic, broker, LONGEST);
         // The logs' bounds are not asked for: that question would wait in librdkafka's queue, and when its time is over, librdkafka would
         // close a connection whose login is slow.
         let leaders = loop {
             match topic::look(producer.client(), of, LONGEST) {
-                Ok(Presence::There { leaders, is_whole, .. }) if is_whole || broker.is_none() => break leaders,
+                Ok(Presence::There { leaders, is_whole, .. }) if is_whole || !is_embedded => break leaders,
                 // R0 does not judge the embedded broker's topic. librdkafka itself looks for a missing topic less and less often, so a
                 // claim would wait up to a second.
-                Ok(_) if broker.is_some() => {
-                    if producer.context().events.is_closed() || stopped.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    thread::park_timeout(LOOK_AGAIN);
-                }
+                Ok(_) if is_embedded && !context.is_over() => thread::park_timeout(LOOK_AGAIN),
                 Ok(_) | Err(_) => return,
             }
         };
@@ -285,6 +281,11 @@ struct Deliveries {
 }
 
 impl Deliveries {
+    /// Whether the producer was dropped, or the receiver of its events is gone.
+    fn is_over(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed) || self.events.is_closed()
+    }
+
     fn send(&self, event: impl Into<KafkaEvent>) {
         // An error means that the receiver is gone and this producer is about to be dropped.
         let _ = self.events.blocking_send(event.into());
