@@ -133,11 +133,10 @@ impl Router {
     fn follow_anew(&mut self, now: Time, role: u32) {
         self.unfollow(role);
         let is_followed = self.places.iter().any(|place| place.reading.is_some());
-        let Some(live) = self.live.filter(|_| is_followed) else { return self.begin_live(now, role) };
+        let Some(live) = self.live.filter(|_| is_followed) else { return self.begin_live(role) };
         let Some(partition) = self.partition_of(role) else { return self.join(role, live) };
-        match self.progress.get(&(live, partition)) {
+        match self.progress.get(&(live, partition)).filter(|progress| progress.stage != Stage::Asking) {
             None => self.join(role, live),
-            Some(progress) if progress.stage == Stage::Asking => self.join(role, live),
             Some(progress) => {
                 if progress.is_stuck(now) {
                     self.renew(now, live);
@@ -473,15 +472,12 @@ const MOST_EXTRA: usize = 4;
 const EXTRA_TAKES: Duration = Duration::from_secs(10);
 
 impl Router {
-    fn begin_live(&mut self, now: Time, role: u32) {
+    fn begin_live(&mut self, role: u32) {
         if let Some(before) = self.live.take() {
             self.progress.retain(|(reading, _), _| *reading != before);
         }
         self.readings += 1;
         (self.live, self.live_is_outdated) = (Some(self.readings), false);
-        if let Some(partition) = self.partition_of(role) {
-            self.progress.insert((self.readings, partition), PartitionProgress::asking(now));
-        }
         self.follow(role, self.readings);
     }
 
