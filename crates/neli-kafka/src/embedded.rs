@@ -88,7 +88,7 @@ impl BrokerFinder {
     ///
     /// As for [`of_user`](Self::of_user).
     pub fn with_runtime(runtime: Option<OsString>) -> io::Result<Self> {
-        let directory = BrokerDirectory::below(runtime.as_deref())?;
+        let directory = BrokerDirectory::at(&choose(runtime.as_deref(), geteuid().as_raw(), Path::is_dir))?;
         Ok(Self { directory, runtime, program: PathBuf::from("/proc/self/exe"), idle_timeout: IDLE_TIMEOUT })
     }
 
@@ -282,16 +282,6 @@ pub struct BrokerDirectory {
 }
 
 impl BrokerDirectory {
-    /// The directory of this process's user: `neli-run` below `runtime` (`XDG_RUNTIME_DIR`), else `/run/user/<uid>/neli-run`, else
-    /// `/tmp/neli-run-<uid>`. It is created if it is missing.
-    ///
-    /// # Errors
-    ///
-    /// It can't be created, or another user could enter it.
-    pub(crate) fn below(runtime: Option<&OsStr>) -> io::Result<Self> {
-        Self::at(&choose(runtime, geteuid().as_raw(), Path::is_dir))
-    }
-
     /// This directory. It is created if it is missing.
     ///
     /// # Errors
@@ -383,6 +373,8 @@ fn whole_file(kind: c_int) -> libc::flock {
     }
 }
 
+/// The directory of a user's broker: `neli-run` below `variable` (`XDG_RUNTIME_DIR`), else `/run/user/<uid>/neli-run`, else
+/// `/tmp/neli-run-<uid>`.
 fn choose(variable: Option<&OsStr>, uid: u32, is_dir: impl Fn(&Path) -> bool) -> PathBuf {
     let system = PathBuf::from(format!("/run/user/{uid}"));
     let variable = variable.map(PathBuf::from).filter(|path| path.is_absolute());
