@@ -443,7 +443,9 @@ impl<R: HasNode> Nodes<R> {
         let now = clock::now();
         self.session.stop_reading();
         let are_alone = self.roles.iter().all(|role| role.node().is_alone(now));
-        self.session.leave_group_for_good(are_alone);
+        for role in 0..self.roles.len() {
+            self.session.leave_group(number(role), are_alone);
+        }
         if let Some(last_hello) = self.many.as_ref().and_then(ManyRoles::last_hello) {
             self.session.say_hello(&last_hello);
         }

@@ -560,12 +560,6 @@ impl Session {
         }
     }
 
-    /// Removes all roles, and leaves the group.
-    pub(crate) fn leave_group_for_good(&mut self, alone: bool) {
-        self.in_group.clear();
-        self.leave(alone);
-    }
-
     /// Sets whether this process leads the role. While it leads any role, its member does not wait for a rebalance.
     pub(crate) fn set_leads(&mut self, role: u32, leads: bool) {
         let has_changed = if leads { self.leading.insert(role) } else { self.leading.remove(&role) };
