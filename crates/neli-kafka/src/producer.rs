@@ -365,26 +365,21 @@ impl ProducerContext for Deliveries {
             }
             Err((error, message)) => (error, message),
         };
-        if error.rdkafka_error_code() == Some(RDKafkaErrorCode::MessageTimedOut) {
+        let code = error.rdkafka_error_code();
+        if code == Some(RDKafkaErrorCode::MessageTimedOut) {
             self.context.rebootstrap.all_down();
-        }
-        match error.rdkafka_error_code() {
-            Some(RDKafkaErrorCode::PurgeInflight | RDKafkaErrorCode::PurgeQueue) | None => {}
-            Some(RDKafkaErrorCode::MessageTimedOut) if self.refused.load(Ordering::Relaxed) => {}
-            Some(RDKafkaErrorCode::MessageTimedOut) => {
-                let timeout = self.timeout.as_millis();
-                self.tell_refused(format!("no acknowledgement within {timeout} ms"));
+            if !self.refused.load(Ordering::Relaxed) {
+                self.tell_refused(format!("no acknowledgement within {} ms", self.timeout.as_millis()));
             }
-            Some(code) => {
-                self.note_forbidden(Some(code), message.topic());
-                if let Some(error) = of_refused_append(&plain(code)) {
-                    self.refused(error);
-                }
+        } else if let Some(code) = code.filter(|code| !ends_a_wait(*code)) {
+            self.note_forbidden(Some(code), message.topic());
+            if let Some(error) = of_refused_append(&plain(code)) {
+                self.refused(error);
             }
         }
         if let Some((role, seq)) = record {
             // With `retries=0` a lost connection ends the delivery, too.
-            let may_be_in_log = error.rdkafka_error_code().is_none_or(ends_a_wait) || may_be_in_log(message);
+            let may_be_in_log = code.is_none_or(ends_a_wait) || may_be_in_log(message);
             self.send(KafkaEvent::NotDelivered { role, seq, error: reason(error), may_be_in_log });
         }
     }
