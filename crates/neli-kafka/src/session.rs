@@ -58,10 +58,10 @@ pub struct Session {
     broker_timeout: Option<Duration>,
     /// When the question is asked again that could not be for lack of a thread, if so.
     judges_again_at: Option<Time>,
-    /// Since when no broker answers the reader of all partitions, or when that was replaced last because of it.
-    down_since: Option<Time>,
-    /// Since when a question for the topic's id is open, or when the producer was replaced last because of it.
-    unidentified_since: Option<Time>,
+    /// When the readers are replaced, if no broker answers that of all partitions until then; none while one answers.
+    readers_replaced_at: Option<Time>,
+    /// When the producer and the member are replaced, if the question for the topic's id is open until then; none if there is no such question.
+    producer_replaced_at: Option<Time>,
     /// The member of the group, which stands for all roles; none while this process is not in the group.
     member: Option<Member>,
     /// The number of members so far, which is the number of the last one.
@@ -111,8 +111,8 @@ impl Session {
             told_risks: None,
             broker_timeout: None,
             judges_again_at: None,
-            down_since: None,
-            unidentified_since: None,
+            readers_replaced_at: None,
+            producer_replaced_at: None,
             member: None,
             members: 0,
             leaving_members: 0,
@@ -227,7 +227,7 @@ impl Session {
     pub(crate) fn identify(&mut self) {
         self.producer.identify(self.router.partitions());
         if self.access().embedded.is_none() {
-            self.unidentified_since.get_or_insert_with(clock::now);
+            self.producer_replaced_at.get_or_insert_with(|| clock::now() + REPLACED_AFTER);
         }
     }
 
@@ -261,23 +261,6 @@ impl Session {
         true
     }
 
-    /// Replaces the clients that have had no answer for long.
-    fn replace_clients(&mut self, now: Time) {
-        let is_over = |since: &mut Time| now >= *since + REPLACED_AFTER;
-        if self.down_since.take_if(is_over).is_some() {
-            self.down_since = Some(now);
-            self.router.renew_all(now);
-            self.follow_router();
-        }
-        if self.unidentified_since.take_if(is_over).is_some() {
-            self.unidentified_since = Some(now);
-            if self.replace_producer() {
-                self.behind.clear();
-            }
-            self.replace_member();
-        }
-    }
-
     // ---- how it works -----------------------------------------------------------------------------------------------
 
     fn tell(&mut self, role: u32, event: Event) {
@@ -289,7 +272,7 @@ impl Session {
             KafkaEvent::Delivered { role, seq } => self.tell(role, Event::Delivered { seq }),
             KafkaEvent::Group { member, event } => self.handle_group_event(member, event),
             KafkaEvent::Identified { asked, identity, count, partitions } => {
-                self.unidentified_since = None;
+                self.producer_replaced_at = None;
                 self.identified(asked, identity, count, &partitions);
             }
             KafkaEvent::NotDelivered { role, seq, may_be_in_log, .. } => {
@@ -304,8 +287,8 @@ impl Session {
                 } else if let SessionEvent::HelloDelivered = event {
                     self.last_hello_until = None;
                 } else if let SessionEvent::Outage { error } = &event {
-                    let since = self.down_since.unwrap_or_else(clock::now);
-                    self.down_since = error.is_some().then_some(since);
+                    let at = self.readers_replaced_at.unwrap_or_else(|| clock::now() + REPLACED_AFTER);
+                    self.readers_replaced_at = error.is_some().then_some(at);
                 }
                 self.outputs.push_back(event);
             }
@@ -329,13 +312,11 @@ impl Session {
 
     /// When to call [`handle_timeout`](Self::handle_timeout).
     pub(crate) fn poll_timeout(&self) -> Option<Time> {
-        let replaced_at =
-            [self.down_since, self.unidentified_since].map(|since| since.map(|since| since + REPLACED_AFTER));
         let again_at = [self.readers.poll_timeout(), self.judges_again_at, self.joins_again_at];
-        replaced_at.into_iter().chain(again_at).flatten().min()
+        [self.readers_replaced_at, self.producer_replaced_at].into_iter().chain(again_at).flatten().min()
     }
 
-    /// Tries again what could not be done, and replaces clients.
+    /// Tries again what could not be done, and replaces the clients that have had no answer for long.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         let is_due = |at: Option<Time>| at.is_some_and(|at| now >= at);
         if is_due(self.readers.poll_timeout()) {
@@ -347,7 +328,18 @@ impl Session {
         if is_due(self.joins_again_at) {
             self.join();
         }
-        self.replace_clients(now);
+        if is_due(self.readers_replaced_at) {
+            self.readers_replaced_at = Some(now + REPLACED_AFTER);
+            self.router.renew_all(now);
+            self.follow_router();
+        }
+        if is_due(self.producer_replaced_at) {
+            self.producer_replaced_at = Some(now + REPLACED_AFTER);
+            if self.replace_producer() {
+                self.behind.clear();
+            }
+            self.replace_member();
+        }
     }
 
     /// Does what the router wants of the readers, and reports its events.
