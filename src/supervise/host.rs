@@ -76,7 +76,7 @@ impl Host for MainLoop {
         !self.broker_has_ended()
     }
 
-    fn begin_request(&mut self, role: usize, request: &Request) {
+    fn request(&mut self, role: usize, request: &Request) {
         if self.broker_has_ended() {
             // A release would reach nobody, and is not waited for.
             if let Request::Send { record } = request
@@ -91,9 +91,8 @@ impl Host for MainLoop {
             // connect with.
             self.reserve_of_client.lend();
         }
-    }
-
-    fn end_request(&mut self, now: Time, role: usize, request: &Request, is_done: bool) {
+        let now = clock::now();
+        let is_done = self.nodes.request(role, request);
         let Request::Send { record } = request else { return };
         if let Some(publisher) = self.publisher.as_mut().filter(|_| is_done) {
             publisher.sent(role, now, record);

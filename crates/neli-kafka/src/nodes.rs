@@ -60,14 +60,14 @@ pub trait Host {
     fn perform_one(&mut self, role: usize, action: Action);
     /// A role's node has no more actions.
     fn end_actions(&mut self, role: usize);
-    /// Whether Kafka's events still matter, and requests are done. The embedded broker may have ended.
+    /// Whether Kafka's events still matter. The embedded broker may have ended.
     fn uses_kafka(&self) -> bool {
         true
     }
-    /// A request of a role's node is about to be done.
-    fn begin_request(&mut self, _role: usize, _request: &Request) {}
-    /// A request of a role's node was done, or not.
-    fn end_request(&mut self, _now: Time, _role: usize, _request: &Request, _is_done: bool) {}
+    /// Does in Kafka what a role's node has requested.
+    fn request(&mut self, role: usize, request: &Request) {
+        self.nodes().request(role, request);
+    }
     /// Shows a message about all roles to users.
     fn show(&mut self, note: Note);
     /// Takes from an event of an election what the loop itself needs, before the node gets it.
@@ -96,17 +96,6 @@ pub trait Host {
             let timeouts = [nodes.roles[role].poll_timeout(), nodes.undecodable[role].poll_timeout()];
             nodes.timeouts.set(role, timeouts.into_iter().flatten().min());
         }
-    }
-
-    /// Does in Kafka what a role's node has requested.
-    fn request(&mut self, role: usize, request: &Request) {
-        self.begin_request(role, request);
-        if !self.uses_kafka() {
-            return;
-        }
-        let now = clock::now();
-        let is_done = self.nodes().request(role, request);
-        self.end_request(now, role, request, is_done);
     }
 
     /// Handles several events of Kafka together, but without delaying the loop's other inputs for long.
@@ -395,7 +384,7 @@ impl<R: HasNode> Nodes<R> {
     }
 
     /// Does in Kafka what a role's node has requested. Returns whether a record was handed over.
-    fn request(&mut self, role: usize, request: &Request) -> bool {
+    pub fn request(&mut self, role: usize, request: &Request) -> bool {
         let number = number(role);
         match request {
             Request::Identify => self.session.identify(),
