@@ -13,6 +13,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use neli_proto::kafka::Event;
+use neli_proto::role_set::RoleSet;
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 use rdkafka::consumer::Consumer;
@@ -498,10 +499,15 @@ impl Asker {
     }
 }
 
-/// "partition 1", "partitions 1, 2".
+/// "partition 1", "partitions 1, 3-99".
 fn numbers(partitions: &BTreeSet<i32>) -> String {
+    // Written as roles are.
+    let mut written = RoleSet::new();
+    for partition in partitions {
+        written.insert(partition.unsigned_abs());
+    }
     let plural = if partitions.len() == 1 { "" } else { "s" };
-    format!("partition{plural} {}", partitions.iter().map(i32::to_string).collect::<Vec<_>>().join(", "))
+    format!("partition{plural} {}", written.text().replace(',', ", "))
 }
 
 #[cfg(test)]

@@ -475,3 +475,9 @@ fn a_connection_that_fails_at_the_start_is_reported_when_other_addresses_were_tr
     assert!(error.contains("127.0.0.1:9"), "{error}");
     assert!(clock::now().since(begun) >= Duration::from_secs(1));
 }
+
+#[test]
+fn many_partitions_are_named_by_ranges() {
+    assert_eq!(numbers(&BTreeSet::from([3])), "partition 3");
+    assert_eq!(numbers(&(0..100).chain([200]).collect()), "partitions 0-99, 200");
+}
