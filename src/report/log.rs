@@ -332,6 +332,8 @@ struct Sink {
     file: Option<(PathBuf, (u64, u64))>,
     /// `--log-file` and its value, as typed.
     named: Option<String>,
+    /// Whether it was said that the present file is not at its path any more.
+    is_left: bool,
 }
 
 impl Sink {
@@ -362,7 +364,8 @@ impl Sink {
         let file: File = OpenOptions::new().append(true).create(true).custom_flags(flags.bits()).open(path)?;
         let metadata = file.metadata()?;
         let identity = metadata.is_file().then(|| (metadata.dev(), metadata.ino()));
-        Ok(Self { descriptor: file.into(), file: identity.map(|identity| (path.to_owned(), identity)), named: None })
+        let file_at = identity.map(|identity| (path.to_owned(), identity));
+        Ok(Self { descriptor: file.into(), file: file_at, named: None, is_left: false })
     }
 
     /// Opens a new file if the present one was renamed or removed (`logrotate`).
@@ -372,20 +375,33 @@ impl Sink {
         if found.is_ok_and(|found| found == *identity) {
             return;
         }
-        // Until a new file can be opened, the old one still accepts lines.
-        if let Ok(anew) = Self::append_to(path) {
-            *self = Self { named: self.named.take(), ..anew };
+        match Self::append_to(path) {
+            Ok(anew) => *self = Self { named: self.named.take(), ..anew },
+            // Until a new file can be opened, the old one still accepts lines.
+            Err(error) if !mem::replace(&mut self.is_left, true) => {
+                let why = reason(&error);
+                self.say(&format!(
+                    "it was renamed or removed, and can't be created again: {why}; the log goes on in the old file until there is a new one \
+                     (logrotate: create)"
+                ));
+            }
+            Err(_) => {}
         }
     }
 
-    /// Says on stderr that a line can't be written to the file, unless that would wait too.
+    /// Says on stderr that a line can't be written to the file.
     fn say_refused(&self, error: Errno) {
+        let why = reason(&error.into());
+        let lost = format!("up to {QUEUE_LINES} lines wait for room, and are lost if neli-run ends before");
+        self.say(&format!("can't be written: {why}; {lost}"));
+    }
+
+    /// Says on stderr what is wrong with the file, unless that would wait.
+    fn say(&self, what: &str) {
         let Some(named) = &self.named else { return };
         let Ok(stderr) = Self::stderr() else { return };
         if takes_lines(&stderr, PollTimeout::ZERO) {
-            let why = reason(&error.into());
-            let lost = format!("up to {QUEUE_LINES} lines wait for room, and are lost if neli-run ends before");
-            say_at(Level::Error, &format!("{named}: can't be written: {why}; {lost}"));
+            say_at(Level::Error, &format!("{named}: {what}"));
         }
     }
 }
@@ -421,7 +437,7 @@ pub(crate) fn check_file(log: &Log) -> Result<()> {
 
 impl From<OwnedFd> for Sink {
     fn from(descriptor: OwnedFd) -> Self {
-        Self { descriptor, file: None, named: None }
+        Self { descriptor, file: None, named: None, is_left: false }
     }
 }
 

@@ -149,6 +149,28 @@ fn a_full_disk_ends_no_lead() {
     assert_it_ends_well(&election, leader);
 }
 
+/// As after a rename by logrotate, if the user may not create files there.
+#[test]
+fn a_log_whose_file_can_not_be_created_again_says_so() {
+    let election = election(Elector::Log);
+    let [directory, moved] = ["logs", "moved"].map(|name| election.directory().join(name));
+    fs::create_dir(&directory).expect("a directory");
+    let file = directory.join("log");
+    let leader = chatterbox(&election).option("--log-file", &file).start();
+    await_term(&election);
+    fs::rename(&directory, moved).expect("a directory");
+    let said = format!(
+        "neli-run: --log-file {}: it was renamed or removed, and can't be created again: no such file or directory; the log goes on in the old \
+         file until there is a new one (logrotate: create)",
+        file.display()
+    );
+    wait::until_true("the reason on stderr", || leader.strange_lines().contains(&said));
+    fs::create_dir(&directory).expect("a directory");
+    wait::until_true("a new log", || fs::metadata(&file).is_ok_and(|file| file.len() > 0));
+    assert_eq!(leader.strange_lines().iter().filter(|line| **line == said).count(), 1);
+    assert_it_ends_well(&election, leader);
+}
+
 /// A disk that is full in the middle of a line and has room again later: at most that line is cut, and it is written again.
 #[test]
 fn a_disk_that_is_full_for_a_while_cuts_one_line_at_most() {
