@@ -157,12 +157,8 @@ pub(super) struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    pub(super) fn of(
-        at: ReadAt,
-        topics: &Topics,
-        (topic, read): (&'a str, &'a ReadTopic),
-        found: &'a Election,
-    ) -> Self {
+    pub(super) fn of(at: ReadAt, topics: &Topics, found: (&'a str, &'a ReadTopic, &'a Election)) -> Self {
+        let (topic, read, found) = found;
         let (current, standbys) = (topics.leadership(at, read, found), found.observer().standbys(at));
         let of_group = || read.topic().no_room(&found.place().group, &standbys);
         let no_room = if current.is_vacant() { of_group() } else { None };
@@ -170,10 +166,7 @@ impl<'a> Listed<'a> {
     }
 
     fn all(at: ReadAt, topics: &'a Topics) -> impl Iterator<Item = Self> {
-        let of = move |(topic, read): (&'a str, &'a ReadTopic)| {
-            read.topic().elections().map(move |found| Self::of(at, topics, (topic, read), found))
-        };
-        topics.topics().flat_map(of)
+        reading::elections(topics).map(move |found| Self::of(at, topics, found))
     }
 
     /// The sentence about it, and why no standby may lead it too, if so.

@@ -14,7 +14,7 @@ use neli_proto::candidate::Event;
 use neli_proto::journal::Verdict;
 use neli_proto::leadership::ReadAt;
 use neli_proto::listener::{HistoryCut, LogBounds};
-use neli_proto::observer::{Change, Election, Observer, Place, Topic, Topics};
+use neli_proto::observer::{Change, Election, Observer, Place, ReadTopic, Topic, Topics};
 use neli_proto::record::{LogRecord, Offset};
 use neli_proto::time::Time;
 use tokio::sync::mpsc::{Receiver, channel};
@@ -23,6 +23,7 @@ use tokio::time::timeout;
 
 use crate::command::wording::kafka_is_away;
 use crate::exit::{ExitStatus, with_status};
+use crate::report::election::sentence;
 use crate::text::spoken;
 
 mod found_elections;
@@ -457,11 +458,28 @@ impl Following {
     }
 }
 
+/// All elections, each with its topic and that topic's name, in the order of topics, groups and roles.
+pub(super) fn elections(topics: &Topics) -> impl Iterator<Item = (&str, &ReadTopic, &Election)> {
+    topics.topics().flat_map(|(name, read)| read.topic().elections().map(move |found| (name, read, found)))
+}
+
 /// Of this group's elections, or of all.
 pub(super) fn observers<'a>(topics: &'a Topics, group: Option<&str>) -> impl Iterator<Item = &'a Observer> {
-    let elections = topics.topics().flat_map(|(_, read)| read.topic().elections());
     let is_meant = move |found: &&Election| group.is_none_or(|group| *found.place().group == *group);
-    elections.filter(is_meant).map(Election::observer)
+    elections(topics).map(|(.., found)| found).filter(is_meant).map(Election::observer)
+}
+
+/// The topic of an election, and its place there.
+pub(super) type Key = (Box<str>, Place);
+
+/// The sentences about leaders' silences, which no record reports, and which were not told before.
+pub(super) fn untold_silences(topics: &mut Topics, at: ReadAt) -> Vec<(Key, String)> {
+    let elections = topics.topics_mut().flat_map(|(name, topic)| topic.elections_mut().map(move |found| (name, found)));
+    let silent = elections.filter_map(|(name, found)| {
+        let sentence = sentence(found.untold_silence(at)?);
+        Some(((name.into(), found.place().clone()), sentence))
+    });
+    silent.collect()
 }
 
 /// Passes on an event that is no record. Returns what users are told of it: a warning, or that Kafka does not answer, or does again.

@@ -8,13 +8,15 @@ use anyhow::Result;
 use neli_kafka::{TopicsEvent, clock, names};
 use neli_proto::journal::{Journal, Origin};
 use neli_proto::leadership::{Leadership, ReadAt, Unknown};
-use neli_proto::observer::{Election, JudgedRecord, Place, Topics};
+use neli_proto::observer::{Election, JudgedRecord, Place, ReadTopic, Topics};
 use neli_proto::time::Time;
 use serde_json::Value;
 
 use super::{List, Listed, Rank, SPAN, hidden, none, place};
 use crate::command::output::{self, Style, Tone, checked, fitted, unless_closed};
-use crate::command::reading::{self, SUFFIX, no_answer, pass_on, read_at, warn_of_unread};
+use crate::command::reading::{
+    self, Key, SUFFIX, elections, no_answer, pass_on, read_at, untold_silences, warn_of_unread,
+};
 use crate::command::wording::{self, led_of};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::sentence;
@@ -61,9 +63,6 @@ struct Watch<'a> {
     /// Why topics can't be read, and what there is none of, as far as it was said.
     said: BTreeSet<String>,
 }
-
-/// The topic of an election, and its place there.
-type Key = (Box<str>, Place);
 
 /// What was told last of an election.
 #[derive(Clone, Copy, Default, Eq, PartialEq)]
@@ -134,8 +133,7 @@ impl<'a> Watch<'a> {
             return Some(format!("topic \"{topic}\" does not exist; waiting for it"));
         }
         let group = self.list.group.as_ref().filter(|_| self.topics.is_complete())?;
-        let mut found = self.topics.topics().flat_map(|(_, read)| read.topic().elections());
-        let is_there = found.any(|found| self.list.is_about(&found.place().group));
+        let is_there = elections(&self.topics).any(|(.., found)| self.list.is_about(&found.place().group));
         (!is_there).then(|| wording::awaits_group(group, &place(topic)))
     }
 
@@ -178,36 +176,28 @@ impl<'a> Watch<'a> {
     /// Tells of each election that was not told how it is, and then what no record shows: that its leader is silent, and that it is unknown because
     /// Kafka does not answer, or its topic can't be read; with `--json` also how many stand by.
     fn tell_current(&mut self, at: ReadAt) {
-        let mut silent = BTreeSet::new();
-        for (name, topic) in self.topics.topics_mut() {
-            for election in topic.elections_mut() {
-                if election.untold_silence(at).is_some() {
-                    silent.insert((Box::from(name), election.place().clone()));
-                }
-            }
-        }
+        let silences = untold_silences(&mut self.topics, at).into_iter();
+        let silent: BTreeSet<Key> = silences.map(|(key, _)| key).collect();
         let live = self.topics.topics().filter(|(_, read)| read.is_live());
         let before = mem::replace(&mut self.live, live.map(|(name, _)| Box::from(name)).collect());
         let mut lines = Vec::new();
-        for (name, read) in self.topics.topics().filter(|(_, read)| read.is_live()) {
-            let elections = read.topic().elections();
-            let is_shown = |found: &&Election| self.list.has_dead || !found.observer().is_dead(at);
-            for found in elections.filter(is_shown).filter(|found| self.list.is_about(&found.place().group)) {
-                let (current, key) =
-                    (self.topics.leadership(at, read, found), (Box::from(name), found.place().clone()));
-                let is_unknown = matches!(
-                    current,
-                    Leadership::Unknown(
-                        Unknown::Cut | Unknown::NobodyAnswers | Unknown::NotHeard { .. } | Unknown::Unreadable
-                    )
-                );
-                let standbys = if self.list.json { found.observer().standbys(at).len() } else { 0 };
-                let (now, told) =
-                    (Told { is_unknown, standbys }, self.told.get(&key).filter(|_| before.contains(name)));
-                if told != Some(&now) || !is_unknown && silent.contains(&key) {
-                    let how = if told.is_some_and(|told| !told.is_unknown) { "" } else { "as of now: " };
-                    lines.push((key, now, format!("{how}{}", sentence(current))));
-                }
+        let is_shown = |found: &Election| {
+            self.list.is_about(&found.place().group) && (self.list.has_dead || !found.observer().is_dead(at))
+        };
+        for (name, read, found) in elections(&self.topics).filter(|(_, read, found)| read.is_live() && is_shown(found))
+        {
+            let (current, key) = (self.topics.leadership(at, read, found), (Box::from(name), found.place().clone()));
+            let is_unknown = matches!(
+                current,
+                Leadership::Unknown(
+                    Unknown::Cut | Unknown::NobodyAnswers | Unknown::NotHeard { .. } | Unknown::Unreadable
+                )
+            );
+            let standbys = if self.list.json { found.observer().standbys(at).len() } else { 0 };
+            let (now, told) = (Told { is_unknown, standbys }, self.told.get(&key).filter(|_| before.contains(name)));
+            if told != Some(&now) || !is_unknown && silent.contains(&key) {
+                let how = if told.is_some_and(|told| !told.is_unknown) { "" } else { "as of now: " };
+                lines.push((key, now, format!("{how}{}", sentence(current))));
             }
         }
         for (key, now, sentence) in lines {
@@ -227,7 +217,7 @@ impl<'a> Watch<'a> {
         }
         let read = self.topics.topic(topic);
         if let Some((read, election)) = read.and_then(|read| Some((read, read.topic().election(place)?))) {
-            let listed = Listed::of(at, &self.topics, (topic, read), election);
+            let listed = Listed::of(at, &self.topics, (topic, read, election));
             self.told.entry(key.clone()).or_default().standbys = listed.standbys.len();
             self.lines.push(json(&listed.json()));
         }
@@ -249,13 +239,13 @@ impl<'a> Watch<'a> {
                 let (name, text) = (one_line(topic), one_line(why));
                 unread.push(Row { rank: Rank::Unknown, name, standbys: "-".to_owned(), text });
             }
-            let elections = read.topic().elections();
-            for found in elections.filter(|found| self.list.is_about(&found.place().group)) {
-                if found.observer().is_dead(at) && !self.list.has_dead {
-                    dead += 1;
-                } else {
-                    table.push(Row::of(&Listed::of(at, &self.topics, (topic, read), found)));
-                }
+        }
+        let is_about = |(.., found): &(&str, &ReadTopic, &Election)| self.list.is_about(&found.place().group);
+        for found in elections(&self.topics).filter(is_about) {
+            if found.2.observer().is_dead(at) && !self.list.has_dead {
+                dead += 1;
+            } else {
+                table.push(Row::of(&Listed::of(at, &self.topics, found)));
             }
         }
         let (head, tone) = match self.topics.outage() {

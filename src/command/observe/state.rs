@@ -13,9 +13,8 @@ use neli_proto::record::{LogRecord, Offset, Why};
 
 use crate::command::facts::{LastRun, election_of};
 use crate::command::list::{Listed, Rank};
-use crate::command::reading::{Changes, note, pass_on};
+use crate::command::reading::{Changes, Key, elections, note, pass_on, untold_silences};
 use crate::command::wording;
-use crate::report::election::sentence;
 
 /// What is known.
 pub struct State {
@@ -23,7 +22,7 @@ pub struct State {
     pub topics: Topics,
     /// `--group`.
     pub(super) group: Option<String>,
-    notes: BTreeMap<(Box<str>, Place), Notes>,
+    notes: BTreeMap<Key, Notes>,
     /// By the journal's topic and the key of its records.
     runs: BTreeMap<(Box<str>, Box<str>), RecordedRun>,
     /// When time without a leader was counted last; `None` while Kafka does not answer.
@@ -143,20 +142,14 @@ impl State {
             return;
         }
         let since = self.counted.replace(at).map_or(Duration::ZERO, |counted| at.now.since(counted.now));
-        for (name, topic) in self.topics.topics_mut() {
-            for election in topic.elections_mut() {
-                if let Some(sentence) = election.untold_silence(at).map(sentence) {
-                    let notes = self.notes.entry((name.into(), election.place().clone())).or_default();
-                    note(&mut notes.changes, at.wall_ms, sentence);
-                }
-            }
+        for (key, sentence) in untold_silences(&mut self.topics, at) {
+            note(&mut self.notes.entry(key).or_default().changes, at.wall_ms, sentence);
         }
         self.topics.ask_about_silences(at);
         self.learn_runs(at);
         let topics = &self.topics;
-        for (name, read) in topics.topics() {
-            let elections = read.topic().elections();
-            for found in elections.filter(|found| topics.leadership(at, read, found).is_vacant()) {
+        for (name, read, found) in elections(topics) {
+            if topics.leadership(at, read, found).is_vacant() {
                 self.notes.entry((name.into(), found.place().clone())).or_default().unled += since;
             }
         }
@@ -176,36 +169,31 @@ impl State {
         if self.runs.is_empty() {
             return;
         }
-        for (topic, read) in self.topics.topics() {
-            for found in read.topic().elections() {
-                let Place { group, role, .. } = found.place();
-                let place = (topic.into(), format!("{group}/{role}").into());
-                // The group ran `--once` or windows before, perhaps for a trial.
-                if found.observer().leaders_hello().is_some_and(|leader| leader.hello.once.is_none()) {
-                    self.runs.remove(&place);
-                } else if let Some(run) = self.runs.get_mut(&place) {
-                    run.last.learn_release(found);
-                    run.last.learn_schedule(found.observer(), at);
-                }
+        for (topic, _, found) in elections(&self.topics) {
+            let Place { group, role, .. } = found.place();
+            let place = (topic.into(), format!("{group}/{role}").into());
+            // The group ran `--once` or windows before, perhaps for a trial.
+            if found.observer().leaders_hello().is_some_and(|leader| leader.hello.once.is_none()) {
+                self.runs.remove(&place);
+            } else if let Some(run) = self.runs.get_mut(&place) {
+                run.last.learn_release(found);
+                run.last.learn_schedule(found.observer(), at);
             }
         }
     }
 
     /// All elections, or those of a group, in the order of topics, groups and roles. What is shown of the others is not made.
     pub(super) fn elections<'a>(&'a self, at: ReadAt, group: Option<&'a str>) -> impl Iterator<Item = Shown<'a>> {
-        let journals = self.topics.topics().filter(|(name, _)| !name.ends_with(TOPIC_SUFFIX));
         let groups = [self.group.as_deref(), group];
-        let is_meant = move |found: &&Election| groups.iter().flatten().all(|group| **group == *found.place().group);
-        journals.flat_map(move |(topic, read)| {
-            read.topic().elections().filter(is_meant).map(move |found| self.shown(at, topic, read, found))
+        let is_meant = move |(topic, _, found): &(&str, &ReadTopic, &Election)| {
+            !topic.ends_with(TOPIC_SUFFIX) && groups.iter().flatten().all(|group| **group == *found.place().group)
+        };
+        elections(&self.topics).filter(is_meant).map(move |(topic, read, found)| {
+            let Place { group, role, .. } = found.place();
+            let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into())).map(|run| &run.last);
+            let notes = self.notes.get(&(topic.into(), found.place().clone()));
+            Shown { listed: Listed::of(at, &self.topics, (topic, read, found)), read, notes, run }
         })
-    }
-
-    fn shown<'a>(&'a self, at: ReadAt, topic: &'a str, read: &'a ReadTopic, found: &'a Election) -> Shown<'a> {
-        let Place { group, role, .. } = found.place();
-        let run = self.runs.get(&(topic.into(), format!("{group}/{role}").into())).map(|run| &run.last);
-        let notes = self.notes.get(&(topic.into(), found.place().clone()));
-        Shown { listed: Listed::of(at, &self.topics, (topic, read), found), read, notes, run }
     }
 
     /// The topics that can't be read, and why.
