@@ -7,7 +7,7 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, Command};
 
-use crate::cli::options::{COMMON, options, wrapped};
+use crate::cli::options::{COMMON, SECTIONS, wrapped};
 use crate::cli::parsed_args::ParsedArgs;
 use crate::features;
 
@@ -67,7 +67,9 @@ pub(crate) fn without_command() -> Command {
         .disable_help_subcommand(true)
         .subcommand_value_name("SUBCOMMAND")
         .subcommand_help_heading("Subcommands")
-        .args(options().map(|option| option.arg().hide_short_help(option.section != COMMON)))
+        .args(SECTIONS.into_iter().flat_map(|(section, options)| {
+            options.iter().map(move |option| option.arg().help_heading(section).hide_short_help(section != COMMON))
+        }))
         .subcommands(subcommands::all())
 }
 

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use neli_run::cli::options::options;
+use neli_run::cli::options::{Opt, SECTIONS, options};
 use neli_run::command::completions::{self, Shell};
 use neli_run::command::man;
 use neli_run::exit::TABLE;
@@ -303,28 +303,25 @@ fn with_block(page: &str, name: &str, block: &str) -> String {
 }
 
 fn option_lists() -> String {
-    let mut lists = String::new();
-    let mut section = "";
-    for option in options() {
-        if section != option.section {
-            let end = if section.is_empty() { "" } else { "\n" };
-            section = option.section;
-            writeln!(lists, "{end}### {section}\n").unwrap();
-        }
-        let short = option.short.map_or_else(String::new, |short| format!("-{short}, "));
-        let value = match (option.value_name(), option.value_if_missing()) {
-            (None, _) => String::new(),
-            (Some(name), None) => format!(" <{name}>"),
-            (Some(name), Some(_)) => format!(" [<{name}>]"),
-        };
-        let default = match (option.default, option.computed) {
-            (None, Some(text)) if !text.contains('<') => format!(" ({text})"),
-            (Some(text), _) | (None, Some(text)) => format!(" (`{text}`)"),
-            (None, None) => String::new(),
-        };
-        writeln!(lists, "- `{short}--{}{value}`{default}: {}", option.long, prose(&option.meaning())).unwrap();
-    }
-    lists
+    let list = |(section, options): (&str, &[Opt])| {
+        format!("### {section}\n\n{}", options.iter().map(option_line).collect::<String>())
+    };
+    SECTIONS.map(list).join("\n")
+}
+
+fn option_line(option: &Opt) -> String {
+    let short = option.short.map_or_else(String::new, |short| format!("-{short}, "));
+    let value = match (option.value_name(), option.value_if_missing()) {
+        (None, _) => String::new(),
+        (Some(name), None) => format!(" <{name}>"),
+        (Some(name), Some(_)) => format!(" [<{name}>]"),
+    };
+    let default = match (option.default, option.computed) {
+        (None, Some(text)) if !text.contains('<') => format!(" ({text})"),
+        (Some(text), _) | (None, Some(text)) => format!(" (`{text}`)"),
+        (None, None) => String::new(),
+    };
+    format!("- `{short}--{}{value}`{default}: {}\n", option.long, prose(&option.meaning()))
 }
 
 fn exit_statuses() -> String {

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::builder::{PossibleValue, TypedValueParser, ValueHint};
 use clap::{Arg, ArgAction, Command};
-pub use table::options;
+pub use table::{SECTIONS, options};
 
 use crate::config::VARIABLE_PREFIX;
 use crate::text;
@@ -24,8 +24,6 @@ pub struct Opt {
     pub default: Option<&'static str>,
     /// The description of a default that is computed.
     pub computed: Option<&'static str>,
-    /// The heading of its section of the help.
-    pub section: &'static str,
     /// Its meaning, in one line without a full stop. It is shown by `-h` and the completions, and is the first line of `--help`.
     pub help: &'static str,
     /// More sentences for `--help`, the manual and docs/options.md: bounds, exceptions, conflicts. A text that needs a paragraph is in a section
@@ -61,21 +59,10 @@ pub const ELECTION: [&str; 6] = ["group", "brokers", "embedded", "topic", "prope
 /// Pairs of options for one setting: if one is on the command line, the variable of the other is ignored; both at once are refused.
 pub const RIVALS: [(&str, &str); 2] = [("brokers", "embedded"), ("quiet", "verbose")];
 
-/// These options, as those of this section.
-const fn in_section<const N: usize>(section: &'static str, mut options: [Opt; N]) -> [Opt; N] {
-    let mut next = 0;
-    while next < N {
-        options[next].section = section;
-        next += 1;
-    }
-    options
-}
-
 impl Opt {
     /// A flag with this name and meaning.
     const fn new(long: &'static str, help: &'static str) -> Self {
-        let (takes, section) = (Takes::Flag, COMMON);
-        Self { long, short: None, takes, default: None, computed: None, section, help, more: "" }
+        Self { long, short: None, takes: Takes::Flag, default: None, computed: None, help, more: "" }
     }
 
     const fn short(self, short: char) -> Self {
@@ -145,12 +132,7 @@ impl Opt {
         let more = in_lines(self.more.split(' '), LONG_WIDTH);
         let more = if more.is_empty() { more } else { format!("\n{more}") };
         let long = format!("{}.{more}", help(LONG_WIDTH));
-        let arg =
-            Arg::new(self.long).long(self.long).help(help(SHORT_WIDTH)).long_help(long).help_heading(self.section);
-        let arg = match self.short {
-            Some(short) => arg.short(short),
-            None => arg,
-        };
+        let arg = Arg::new(self.long).long(self.long).short(self.short).help(help(SHORT_WIDTH)).long_help(long);
         match self.takes {
             Takes::Each(name) => value(arg, name).action(ArgAction::Append),
             Takes::Flag => arg.action(ArgAction::SetTrue),

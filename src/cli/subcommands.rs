@@ -95,7 +95,7 @@ fn observe(name: &'static str, about: &'static str) -> Command {
     let listen = Opt::find("listen").map(Opt::arg);
     told(name, about, OBSERVE, "0 after TERM or INT; 86 the address can't be used now; 125 Kafka refuses.")
         .override_usage("neli-run observe --listen <ADDRESS> [OPTIONS]")
-        .args(listen.map(|listen| listen.help_heading(None::<&str>)))
+        .args(listen)
         .arg(value("topics", "NAMES", "Only these topics; * is any text [default: *.neli]"))
         .args(election().filter(|arg| arg.get_id() != "topic"))
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
