@@ -160,8 +160,16 @@ pub(super) fn fitted(text: &str, width: usize) -> String {
 /// # Errors
 /// stdout can't be written.
 pub(super) fn show(page: &str) -> Result<()> {
+    write(&frame(page, rows()))
+}
+
+/// Writes this text at once, for a function that goes on: [`unless_closed`] knows a closed pipe.
+///
+/// # Errors
+/// stdout can't be written.
+pub(super) fn write(text: &str) -> Result<()> {
     let mut stdout = io::stdout();
-    checked(stdout.write_all(frame(page, rows()).as_bytes()).and_then(|()| stdout.flush()))
+    checked(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
 /// Whether stdout is a terminal that has colours, and on which a page can replace the previous one.

@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Error, Result, anyhow, bail};
 use neli_kafka::{
     Access, Elections, IfMissing, KafkaEvent, Reader, SessionEvent, Source, TopicsEvent, TopicsReader, clock,
 };
@@ -73,14 +73,15 @@ impl Limit {
     }
 }
 
-/// The message that these servers have not answered in time, with the last known reason.
-pub(super) fn no_answer(bootstrap: &str, timeout: Duration, why: Option<&str>) -> String {
+/// The error that these servers have not answered in time ([`ExitStatus::UNKNOWN`]), with the last known reason.
+pub(super) fn no_answer(Access { bootstrap, .. }: &Access, timeout: Duration, why: Option<&str>) -> Error {
     let within = format!("no answer within {}", spoken(timeout));
     let silent = |broker: &str| format!("{broker}: {within}; on a slow link a longer --timeout helps");
-    match why {
+    let line = match why {
         None => silent(bootstrap),
         Some(why) => why.strip_suffix(": no answer").map_or_else(|| format!("{why} ({within})"), silent),
-    }
+    };
+    with_status(ExitStatus::UNKNOWN, line)
 }
 
 /// What was read; and for a record of one of the elections its place, and what the law says of the record.
@@ -237,8 +238,7 @@ impl Reading {
 
     async fn next_within(&mut self, limit: Limit) -> Result<News> {
         let news = self.next(Some(limit.due())).await?;
-        let (bootstrap, why) = (&self.source.access.bootstrap, self.trouble.as_deref());
-        news.ok_or_else(|| with_status(ExitStatus::UNKNOWN, no_answer(bootstrap, limit.timeout, why)))
+        news.ok_or_else(|| no_answer(&self.source.access, limit.timeout, self.trouble.as_deref()))
     }
 
     /// Passes on the records of one partition from where `from` chooses up to the end of its log.
@@ -409,8 +409,7 @@ impl Following {
             self.handle_all(topics, events)?;
         }
         if !was_answered {
-            let why = topics.outage().map(|(_, why)| why);
-            return Err(with_status(ExitStatus::UNKNOWN, no_answer(&self.access.bootstrap, limit.timeout, why)));
+            return Err(no_answer(&self.access, limit.timeout, topics.outage().map(|(_, why)| why)));
         }
         topics.note_latest();
         if let Some(doubt) = observation::doubt(observers(topics, group), self.access.embedded.is_some()) {
@@ -456,6 +455,11 @@ impl Following {
             self.reader.perform(action);
         }
     }
+}
+
+/// The topics that can't be read, and why.
+pub(super) fn unread(topics: &Topics) -> impl Iterator<Item = (&str, &str)> {
+    topics.topics().filter_map(|(name, read)| Some((name, read.trouble(None)?)))
 }
 
 /// All elections, each with its topic and that topic's name, in the order of topics, groups and roles.
@@ -510,14 +514,13 @@ pub(super) fn pass_on(topics: &mut Topics, at: ReadAt, event: TopicsEvent) -> Re
 
 /// Warns of each topic that can't be read, and of what else is missing (`more`), once for as long as that lasts. `said` is what was said before.
 pub(super) fn warn_of_unread(said: &mut BTreeSet<String>, topics: &Topics, more: Option<String>, say: impl Fn(&str)) {
-    let unread = topics.topics().filter_map(|(_, read)| read.trouble(None));
-    let lacks = unread.map(|why| format!("{why}; the others are shown")).chain(more).collect();
+    let lacks = unread(topics).map(|(_, why)| format!("{why}; the others are shown")).chain(more).collect();
     let before = mem::replace(said, lacks);
     for what in said.difference(&before) {
         say(&format!("warning: {what}"));
     }
 }
 
-fn gone() -> anyhow::Error {
+fn gone() -> Error {
     anyhow!("the reader's threads are gone")
 }

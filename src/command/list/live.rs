@@ -1,7 +1,6 @@
 //! `list --watch`: the elections live. On a terminal a table that fits it, with trouble first; elsewhere a line for each change.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
 use std::mem;
 
 use anyhow::Result;
@@ -13,12 +12,12 @@ use neli_proto::time::Time;
 use serde_json::Value;
 
 use super::{List, Listed, Rank, SPAN, hidden, none, place};
-use crate::command::output::{self, Style, Tone, checked, fitted, unless_closed};
+use crate::command::output::{self, Style, Tone, fitted, unless_closed};
 use crate::command::reading::{
     self, Key, SUFFIX, elections, no_answer, pass_on, read_at, untold_silences, warn_of_unread,
 };
 use crate::command::wording::{self, led_of};
-use crate::exit::{ExitStatus, with_status};
+use crate::exit::ExitStatus;
 use crate::report::election::sentence;
 use crate::text::{counted, json, one_line, timestamp};
 
@@ -141,10 +140,7 @@ impl<'a> Watch<'a> {
     fn tick(&mut self, at: ReadAt) -> Result<()> {
         if self.answer_due.is_some_and(|due| due <= at.now) {
             let why = self.topics.outage().map(|(_, why)| why);
-            return Err(with_status(
-                ExitStatus::UNKNOWN,
-                no_answer(&self.list.access.bootstrap, self.list.timeout, why),
-            ));
+            return Err(no_answer(&self.list.access, self.list.timeout, why));
         }
         self.topics.ask_about_silences(at);
         if self.is_drawn {
@@ -224,22 +220,17 @@ impl<'a> Watch<'a> {
     }
 
     fn print(&mut self) -> Result<()> {
-        if self.lines.is_empty() {
-            return Ok(());
-        }
-        let text: String = self.lines.drain(..).map(|line| line + "\n").collect();
-        checked(io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()))
+        output::write(&self.lines.drain(..).map(|line| line + "\n").collect::<String>())
     }
 
     /// The table, on so many rows of a terminal, whose last one stays empty.
     fn page(&self, at: ReadAt, style: Style, rows: usize) -> String {
-        let (mut table, mut unread, mut dead) = (Vec::new(), Vec::new(), 0);
-        for (topic, read) in self.topics.topics() {
-            if let Some(why) = read.trouble(None) {
-                let (name, text) = (one_line(topic), one_line(why));
-                unread.push(Row { rank: Rank::Unknown, name, standbys: "-".to_owned(), text });
-            }
-        }
+        let (mut table, mut dead) = (Vec::new(), 0);
+        let unread = reading::unread(&self.topics).map(|(topic, why)| {
+            let (name, text) = (one_line(topic), one_line(why));
+            Row { rank: Rank::Unknown, name, standbys: "-".to_owned(), text }
+        });
+        let mut unread: Vec<Row> = unread.collect();
         let is_about = |(.., found): &(&str, &ReadTopic, &Election)| self.list.is_about(&found.place().group);
         for found in elections(&self.topics).filter(is_about) {
             if found.2.observer().is_dead(at) && !self.list.has_dead {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::state::{Shown, State};
 use crate::command::history::{by_broker, rows, term_part};
 use crate::command::list::Listed;
+use crate::command::reading::unread;
 use crate::report::json::{broker, joined, leaders_hello, standbys};
 use crate::text::{self, timestamp};
 
@@ -40,7 +41,7 @@ pub(super) fn of_group(state: &State, group: &str, at: ReadAt) -> String {
 fn page(state: &State, at: ReadAt, elections: &[Value]) -> String {
     let outage = state.topics.outage();
     let outage = outage.map(|(since, why)| (at.wall_ms.saturating_sub(millis(at.now.since(since))), why));
-    let unread = state.unread().map(|(topic, why)| json!({ "topic": topic, "why": why }));
+    let unread = unread(&state.topics).map(|(topic, why)| json!({ "topic": topic, "why": why }));
     text::json(&json!({
         "ts": timestamp(at.wall_ms),
         "complete": state.topics.is_complete(),

@@ -9,6 +9,7 @@ use neli_proto::leadership::ReadAt;
 use super::state::{Shown, State};
 use crate::command::facts::outcome;
 use crate::command::list::Rank;
+use crate::command::reading::unread;
 use crate::http::{Exposition, Metric, counter, flag, gauge, label, number, seconds};
 
 /// The most elections that have metrics: each has up to fourteen lines, and one for each reason why a term has ended.
@@ -105,7 +106,7 @@ impl State {
         });
         let shown = &all[..all.len().min(MOST)];
         let (left_out, count) = (all.len() - shown.len(), |count: usize| number(count as u64));
-        let (topics, unread) = (self.topics.topics().count(), self.unread().count());
+        let (topics, unread) = (self.topics.topics().count(), unread(&self.topics).count());
         let of_process = [
             gauge("neli_observe_broker_up", "1 if Kafka answers, else 0.", flag(self.topics.outage().is_none())),
             gauge("neli_observe_topics", "Number of topics that are read.", count(topics - unread)),

@@ -17,6 +17,7 @@ use super::DAY;
 use super::state::{Shown, State};
 use crate::command::history::{HEAD, by_broker, cells, draw, rows, strip};
 use crate::command::list::{Listed, Rank};
+use crate::command::reading::unread;
 use crate::report::election::sentence_at;
 use crate::text::{self, counted, date, html, span, spoken};
 
@@ -136,7 +137,7 @@ fn head(state: &State, all: &[&Shown<'_>], at: ReadAt) -> String {
     } else if !state.topics.is_complete() {
         head.push_str("<p>the topics are being read</p>");
     }
-    for (_, why) in state.unread() {
+    for (_, why) in unread(&state.topics) {
         let _ = write!(head, "<p class=\"bad\">{}</p>", html(why));
     }
     let of = |rank: Rank| all.iter().filter(|shown| shown.rank() == rank).count() as u64;

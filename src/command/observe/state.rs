@@ -195,11 +195,6 @@ impl State {
             Shown { listed: Listed::of(at, &self.topics, (topic, read, found)), read, notes, run }
         })
     }
-
-    /// The topics that can't be read, and why.
-    pub(super) fn unread(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.topics.topics().filter_map(|(name, read)| Some((name, read.trouble(None)?)))
-    }
 }
 
 impl<'a> Deref for Shown<'a> {
