@@ -197,6 +197,15 @@ impl Value {
         self.text.to_str().ok_or_else(|| self.refuse("must be UTF-8"))
     }
 
+    /// The value as text that is right by this function, which otherwise says what would be.
+    ///
+    /// # Errors
+    /// It is not UTF-8, or not right.
+    pub(crate) fn text_if(&self, validate: impl FnOnce(&str) -> Result<(), String>) -> Result<String> {
+        let text = self.text()?;
+        validate(text).map_err(|why| self.refuse(why)).map(|()| text.to_owned())
+    }
+
     /// The value as a duration: `500ms`, `5s`, `2m`, `0`.
     ///
     /// # Errors

@@ -127,19 +127,12 @@ pub(crate) fn election(args: &ParsedArgs) -> Result<ElectionId> {
 }
 
 pub(crate) fn group(args: &ParsedArgs) -> Result<Option<String>> {
-    let Some(group) = args.value("group") else { return Ok(None) };
-    let name = group.text()?.to_owned();
-    names::validate_group(&name).map_err(|error| group.refuse(error))?;
-    Ok(Some(name))
+    args.value("group").map(|group| group.text_if(names::validate_group)).transpose()
 }
 
 pub(crate) fn topic(args: &ParsedArgs) -> Result<Option<String>> {
-    let Some(topic) = args.value("topic") else { return Ok(None) };
-    let name = topic.text()?.to_owned();
-    if !names::is_topic(&name) {
-        return Err(topic.refuse(format!("must be {}", names::TOPIC)));
-    }
-    Ok(Some(name))
+    let validate = |name: &str| names::is_topic(name).then_some(()).ok_or_else(|| format!("must be {}", names::TOPIC));
+    args.value("topic").map(|topic| topic.text_if(validate)).transpose()
 }
 
 pub(crate) fn client(args: &ParsedArgs, warnings: &mut Vec<String>) -> Result<Client> {
@@ -168,9 +161,7 @@ fn name(args: &ParsedArgs) -> Result<String> {
 }
 
 pub(crate) fn candidate_name(value: &Value) -> Result<String> {
-    let name = value.text()?.to_owned();
-    names::validate(&name, names::LONGEST_NAME).map_err(|error| value.refuse(error))?;
-    Ok(name)
+    value.text_if(|name| names::validate(name, names::LONGEST_NAME))
 }
 
 fn log(args: &ParsedArgs) -> Result<Log> {

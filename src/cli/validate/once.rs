@@ -129,9 +129,8 @@ pub(crate) fn validate_group(args: &ParsedArgs, beside: &str) -> Result<()> {
 }
 
 pub(crate) fn validate_key(value: &Value) -> Result<String> {
-    let key = value.text()?.to_owned();
     // Two keys that look the same would be two, and the job would run for both.
-    names::validate_visible(&key, usize::MAX).map_err(|error| value.refuse(error))?;
+    let key = value.text_if(|key| names::validate_visible(key, usize::MAX))?;
     let length = key.bytes().map(|byte| if matches!(byte, b'"' | b'\\') { 2 } else { 1 }).sum::<usize>();
     if length > LONGEST_KEY {
         let why = format!("must be at most {LONGEST_KEY} bytes, where \" and \\ count twice, and has {length}");
