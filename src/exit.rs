@@ -23,6 +23,8 @@ impl ExitStatus {
     pub const SUCCESS: Self = Self::Answer(0);
     /// `assert`: the term is not led, or not for long enough.
     pub(crate) const NOT_LEADER: Self = Self::Answer(83);
+    /// Nobody leads, a key is not done, or there is no such election.
+    pub(crate) const VACANT: Self = Self::Answer(3);
     /// A subcommand can't tell what was asked: Kafka has not answered in time, or not about all.
     pub(crate) const UNKNOWN: Self = Self::Answer(4);
     /// This machine lacked something that it may have soon.

@@ -25,9 +25,6 @@ pub(super) use svg::{draw, strip};
 
 /// `--check`: two jobs may have run at once.
 const VIOLATED: ExitStatus = ExitStatus::Answer(1);
-/// The topic contains no record of the election.
-const VACANT: ExitStatus = ExitStatus::Answer(3);
-
 /// Shows the terms of an election.
 ///
 /// # Errors
@@ -39,7 +36,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let look = &Look::of(args, TIMEOUT)?;
     let read = reading::run(read(look, svg.is_some()))?;
     if let Some(first) = read.seen().next().filter(|_| !read.seen().any(|seen| seen.is_known())) {
-        return Err(with_status(VACANT, no_record(first.election, first.other_groups)));
+        return Err(with_status(ExitStatus::VACANT, no_record(first.election, first.other_groups)));
     }
     warn_of_clock(read.seen().map(|seen| seen.read.observer()));
     let now = read_at();

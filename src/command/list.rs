@@ -24,9 +24,6 @@ use crate::text::{self, counted, one_line, timestamp};
 
 mod live;
 
-/// No election has the group that was asked for.
-const VACANT: ExitStatus = ExitStatus::Answer(3);
-
 /// How far before a partition's end the reading begins: an election without a record since then is not found.
 pub(super) const SPAN: Offset = 100_000;
 
@@ -48,7 +45,7 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let meant: Vec<Listed<'_>> = found().filter(is_about).collect();
     if let (Some(group), true) = (list.group.as_ref().filter(|_| meant.is_empty()), unread.is_empty()) {
         let groups = found().map(|listed| listed.found.place().group.to_string()).collect();
-        return Err(with_status(VACANT, no_election(group, list.topic.as_deref(), &groups)));
+        return Err(with_status(ExitStatus::VACANT, no_election(group, list.topic.as_deref(), &groups)));
     }
     if list.json {
         output::print(&meant.iter().map(|listed| text::json(&listed.json()) + "\n").collect::<String>())?;

@@ -30,9 +30,6 @@ mod key;
 
 /// There is a leader.
 const LED: ExitStatus = ExitStatus::SUCCESS;
-/// There is no leader.
-const VACANT: ExitStatus = ExitStatus::Answer(3);
-
 /// The pause between two pages of the live view.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -154,7 +151,7 @@ fn group<'a>(all: &'a [Listed<'_>]) -> &'a str {
 /// The first line above the table of several roles.
 fn head(all: &[Listed<'_>]) -> Page {
     let of = |wanted| all.iter().filter(|listed| status(listed.current).0 == wanted).count();
-    let (led, tone) = led_of("role", all.len(), of(LED), 0, of(VACANT));
+    let (led, tone) = led_of("role", all.len(), of(LED), 0, of(ExitStatus::VACANT));
     Page::new(tone, &format!("{}: {led}; --role shows one of them", group(all)))
 }
 
@@ -172,7 +169,7 @@ const fn status(current: Leadership<'_>) -> (ExitStatus, Tone) {
     if current.is_led() {
         (LED, Tone::Good)
     } else if current.is_vacant() {
-        (VACANT, Tone::Bad)
+        (ExitStatus::VACANT, Tone::Bad)
     } else {
         (ExitStatus::UNKNOWN, Tone::Unknown)
     }

@@ -46,7 +46,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             let gone = if *state == INTERRUPTED { "; its runner is gone, and the next candidate runs it" } else { "" };
             let shown = fact.as_ref().map(|fact| facts::row(fact, clock::wall_ms()).1);
             let shown = shown.unwrap_or_else(|| format!("{key}: {}", of_windows.unwrap_or("nothing is recorded")));
-            (*state, if is_done { ExitStatus::SUCCESS } else { ExitStatus::Answer(3) }, format!("{shown}{gone}"))
+            (*state, if is_done { ExitStatus::SUCCESS } else { ExitStatus::VACANT }, format!("{shown}{gone}"))
         }
         Err(why) => ("unknown", ExitStatus::UNKNOWN, format!("can't tell whether {key} is done: {why}")),
     };
