@@ -322,13 +322,8 @@ async fn without_room(look: &Look, standbys: &[Standby<'_>]) -> Result<BTreeMap<
         let (member, name) = (&candidate.hello.member, candidate.shown());
         let why = match &seen {
             Ok((all, at)) => {
-                let leads = |seen: &Seen<'_>| {
-                    seen.read
-                        .observer()
-                        .leadership(*at)
-                        .may_lead()
-                        .is_some_and(|leader| leader.member.as_ref() == Some(member))
-                };
+                let is_its = |leader: &Leader| leader.member.as_ref() == Some(member);
+                let leads = |seen: &Seen<'_>| seen.observer().leadership(*at).may_lead().is_some_and(is_its);
                 let has_room = all.seen().filter(leads).count() < most as usize;
                 (!has_room).then(|| format!("{name} leads {}, its --max-roles", counted(most, "role")))?
             }

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use neli_proto::candidate::Position;
 use neli_proto::fact::Account;
-use neli_proto::leadership::{Leadership, ReadAt};
 use neli_proto::node::{OtherCandidate, Status};
 use neli_proto::note::Note;
 use neli_proto::precedence::HELLO_HOLDS;
@@ -76,11 +75,6 @@ impl RoleSnapshot {
     /// Whether this process leads, by its lease, even if its main loop has stalled since.
     pub(super) fn leads(&self, now: Time) -> bool {
         matches!(self.status.position, Position::Leading { .. }) && !self.lease_left(now).is_zero()
-    }
-
-    /// Who leads, as far as this process knows.
-    pub(super) fn leadership(&self, kafka: &Troubles, at: ReadAt) -> Leadership<'_> {
-        self.status.leadership(at, kafka.is_answered())
     }
 
     /// The runs, if this process leads: others read the facts when they lead.

@@ -39,7 +39,7 @@ pub(super) fn render(snapshot: &Snapshot, moment: ReadAt) -> String {
 
 fn role_part(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> Value {
     let RoleSnapshot { label, partition, status, .. } = role;
-    let current = role.leadership(&snapshot.kafka, moment);
+    let current = role.status.leadership(moment, snapshot.kafka.is_answered());
     let future = |at: Time| timestamp(moment.wall_ms.saturating_add(millis(at.since(moment.now))));
     json!({
         "role": label,
@@ -105,7 +105,7 @@ fn claims_at(status: &Status, current: Leadership<'_>) -> Option<Time> {
 
 /// Why this process does not lead, on one line.
 pub(super) fn why_not_here(snapshot: &Snapshot, role: &RoleSnapshot, moment: ReadAt) -> String {
-    let current = role.leadership(&snapshot.kafka, moment);
+    let current = role.status.leadership(moment, snapshot.kafka.is_answered());
     let led = current.leader().filter(|_| current.is_led());
     let term = led.map_or_else(String::new, |leader| format!(", term {}", leader.term));
     one_line(&format!("{}{term}", sentence(current)))

@@ -159,11 +159,6 @@ impl Form {
         let line = event::line(self, clock::wall_ms(), event);
         if self.has_priorities { format!("{}{line}", event.level.priority()) } else { line }
     }
-
-    fn dropped(&self, count: u64) -> Vec<u8> {
-        let message = format!("{count} lines of this log were lost here, because they could not be written in time");
-        self.line(&Event::warning(message).with(json!({ "dropped": count }))).into_bytes()
-    }
 }
 
 /// The lines that are not written yet.
@@ -204,8 +199,12 @@ impl WriterState {
 
     /// The report about lines that were dropped, if there are any.
     fn take_dropped(&mut self, form: &Form) -> Option<Vec<u8>> {
-        let dropped = mem::take(&mut self.dropped);
-        (dropped > 0).then(|| form.dropped(dropped))
+        let count = mem::take(&mut self.dropped);
+        (count > 0).then(|| {
+            let message =
+                format!("{count} lines of this log were lost here, because they could not be written in time");
+            form.line(&Event::warning(message).with(json!({ "dropped": count }))).into_bytes()
+        })
     }
 }
 
