@@ -52,11 +52,8 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
         kafka::examine(config, timeout, &mut findings);
     } else {
         // Without a thread or descriptor librdkafka aborts or blocks for ever.
-        findings.skipped(
-            "brokers",
-            "Kafka was not checked: its client needs the threads and files that are missing \
-                here",
-        );
+        let text = "Kafka was not checked: its client needs the threads and files that are missing here";
+        findings.skipped("brokers", text);
     }
     // This is the last check, because a longer time gives a more exact result.
     machine::examine_clock_rate(&clock, &mut findings);
@@ -72,31 +69,37 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
 /// The commands that create the topics of this election.
 fn print_topic(config: &Config, timeout: Duration) -> Result<ExitStatus> {
     let access = access_of(&config.client)?;
-    let elections = &config.elections;
-    let examination = Examination::start(&access, Some(&elections.topic), timeout).inspect_err(|unreachable| {
+    let examination = Examination::start(&access, Some(&config.elections.topic), timeout).inspect_err(|unreachable| {
         let (_, why) = &unreachable;
         output::say(&format!("warning: the number of brokers is unknown ({why}): three are assumed"));
     });
     let examination = examination.ok();
     let brokers = examination.as_ref().map_or(USUAL_BROKERS, Examination::brokers);
     let fixes = Fixes::of(&config.client, &access.bootstrap);
-    let create = |elections: &Elections, topic: NewTopic<'_>| {
+    let create = |(elections, facts): &(Elections, Option<FactsSettings>)| {
+        let topic = planned(elections, *facts, brokers);
         let topic = match &examination {
             Some(examination) => examination.try_to_create(elections, topic).unwrap_or_else(|(_, topic)| topic),
             None => topic,
         };
         fixes.create(&topic) + "\n"
     };
-    let mut lines = create(elections, journal_to_create(elections, brokers));
-    if let Some((topic, facts_settings)) = topic_of_facts(config) {
-        lines += &create(&topic, facts_to_create(&topic.topic, facts_settings, brokers.clamp(1, 3)));
-    }
-    output::print(&lines)
+    output::print(&topics(config).iter().map(create).collect::<String>())
 }
 
-/// The topic of facts and its settings; `None` without `--once`, `--window` and `--schedule`.
-fn topic_of_facts(config: &Config) -> Option<(Elections, FactsSettings)> {
-    let once = config.once.as_ref()?;
-    let topic = format!("{}{}", config.elections.topic, neli_proto::fact::TOPIC_SUFFIX);
-    Some((Elections { topic, ..config.elections.clone() }, once.topic_settings()))
+/// The topic as a candidate would create it.
+fn planned(elections: &Elections, facts: Option<FactsSettings>, brokers: usize) -> NewTopic<'_> {
+    match facts {
+        Some(wanted) => facts_to_create(&elections.topic, wanted, brokers.clamp(1, 3)),
+        None => journal_to_create(elections, brokers),
+    }
+}
+
+/// The topics of this candidate: the journal, and with `--once`, `--window` or `--schedule` that of facts, which has settings of its own.
+fn topics(config: &Config) -> Vec<(Elections, Option<FactsSettings>)> {
+    let facts = config.once.as_ref().map(|once| {
+        let topic = format!("{}{}", config.elections.topic, neli_proto::fact::TOPIC_SUFFIX);
+        (Elections { topic, ..config.elections.clone() }, Some(once.topic_settings()))
+    });
+    [(config.elections.clone(), None)].into_iter().chain(facts).collect()
 }

@@ -10,7 +10,7 @@ use neli_proto::candidate::{Elector, Timings};
 use super::findings::CheckOutcome::{Fail, Warn};
 use super::findings::{Findings, Fixes};
 use super::topic::TopicCheck;
-use super::{candidates, topic_of_facts};
+use super::{candidates, topics};
 use crate::command::look::access_of;
 use crate::config::{Config, EMBEDDED_BY_ADDRESS};
 use crate::text::{counted, reason, spoken};
@@ -46,11 +46,11 @@ pub(super) fn examine(config: &Config, timeout: Duration, findings: &mut Finding
     }
     let fixes = Fixes::of(&config.client, &access.bootstrap);
     if access.embedded.is_none() {
-        let look = |elections, facts| TopicCheck { elections, facts, examination: &examination, fixes: &fixes, config };
-        let to_spare = look(config.elections.clone(), None).examine(findings);
-        if let Some((elections, facts)) = topic_of_facts(config) {
-            look(elections, Some(facts)).examine(findings);
-        }
+        let look = |(elections, facts)| {
+            TopicCheck { elections, facts, examination: &examination, fixes: &fixes, config }.examine(findings)
+        };
+        // Of the journal, which is the first.
+        let to_spare = topics(config).into_iter().map(look).reduce(|journal, _| journal).unwrap_or_default();
         let answer = examination.broker_settings(&[BROKER_SESSION, SHORTEST_SESSION, LONGEST_SESSION, MOST_MEMBERS]);
         let number = |name| number(answer.as_deref().unwrap_or_default(), name);
         let time = |name| number(name).map(Duration::from_millis);

@@ -2,14 +2,12 @@
 
 use std::fmt::Display;
 
-use neli_kafka::{
-    Elections, Examination, FactsSettings, NewTopic, NotAnswered, PartitionSeen, Rights, TopicSeen, facts_to_create,
-    journal_to_create,
-};
+use neli_kafka::{Elections, Examination, FactsSettings, NewTopic, NotAnswered, PartitionSeen, Rights, TopicSeen};
 use neli_proto::candidate::Elector;
 use neli_proto::topic::{self, JudgedTopic, Risk, TopicFacts, TopicIdentity};
 
 use super::findings::{Findings, Fixes};
+use super::planned;
 use crate::config::Config;
 use crate::report::events;
 use crate::text::counted;
@@ -50,11 +48,7 @@ impl TopicCheck<'_> {
     }
 
     fn planned(&self) -> NewTopic<'_> {
-        let brokers = self.examination.brokers();
-        match self.facts {
-            Some(wanted) => facts_to_create(&self.elections.topic, wanted, brokers.clamp(1, 3)),
-            None => journal_to_create(&self.elections, brokers),
-        }
+        planned(&self.elections, self.facts, self.examination.brokers())
     }
 
     fn missing(&self, planned: NewTopic<'_>, findings: &mut Findings) {
