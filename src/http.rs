@@ -124,10 +124,6 @@ struct Payload {
 }
 
 impl Payload {
-    const fn whole(body: Bytes, place: Option<OwnedSemaphorePermit>) -> Self {
-        Self { body: Some(body), events: None, _place: place }
-    }
-
     fn live(events: Events, place: OwnedSemaphorePermit) -> Self {
         let mut interval = interval(LOOKS_EVERY);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -178,7 +178,7 @@ impl Server {
                 answer = busy();
             }
         }
-        answer.map(|body| Payload::whole(body, place))
+        answer.map(|body| Payload { body: Some(body), events: None, _place: place })
     }
 }
 
