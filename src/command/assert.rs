@@ -139,7 +139,7 @@ fn by_descriptor(assert: &Assert, args: &ParsedArgs) -> Option<Duration> {
 fn by_journal(assert: &Assert, look: &Look) -> Result<Result<Duration, (Option<bool>, String)>> {
     let observation = reading::run(see(look, Some("--role says of which the term is")))?;
     let seen = observation.first()?;
-    let current = seen.observer().leadership(read_at());
+    let current = seen.read.observer().leadership(read_at());
     let why = match current.lease() {
         Some((leader, left)) if leader.term == assert.term => return Ok(Ok(left)),
         Some((leader, _)) => format!("{} leads, term {}", leader.shown(), leader.term),

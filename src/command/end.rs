@@ -87,8 +87,8 @@ fn not_ended(election: &ElectionId, outcome: Outcome, why: &str) -> Answer {
 /// Why an end would have no effect, if nobody leads or stands by.
 fn nobody_to_end(seen: Seen<'_>) -> Option<String> {
     let at = read_at();
-    let current = seen.leadership(at);
-    let is_nobody_there = current.is_vacant() && seen.observer().standbys(at).is_empty();
+    let current = seen.read.leadership(at);
+    let is_nobody_there = current.is_vacant() && seen.read.observer().standbys(at).is_empty();
     is_nobody_there.then(|| {
         let why = seen.no_record().unwrap_or_else(|| format!("{}, and nobody stands by", sentence(current)));
         format!("{why}; --force writes the request anyway")
@@ -103,8 +103,8 @@ const CONSEQUENCE: &str =
 fn question(wanted: &[Seen<'_>]) -> String {
     let at = read_at();
     let state = |seen: &Seen<'_>| {
-        let standbys = seen.observer().standbys(at).len();
-        let current = sentence(seen.observer().leadership(at));
+        let standbys = seen.read.observer().standbys(at).len();
+        let current = sentence(seen.read.observer().leadership(at));
         format!("{}: {}; standbys: {standbys}.", one_line(&named(seen.election)), one_line(&current))
     };
     let states: Vec<String> = wanted.iter().map(state).collect();

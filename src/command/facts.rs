@@ -26,7 +26,7 @@ use crate::text::{date, span, spoken};
 pub(super) fn recorded<'a>(facts: &'a Facts, seen: Seen<'_>, at: ReadAt) -> Option<(&'a Fact, &'static str)> {
     let counts = |fact: &&Fact| !facts.has_forgotten(fact);
     let attempt = facts.attempt.as_ref().filter(counts);
-    let current = seen.observer().leadership(at);
+    let current = seen.read.observer().leadership(at);
     let done = facts.done.as_ref().filter(counts);
     let is_over =
         |run: &Fact| facts.done.as_ref().is_some_and(|done| done.term == run.term && done.window == run.window);

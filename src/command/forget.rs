@@ -161,7 +161,7 @@ fn question(election: &ElectionId, fact: &Fact, recorded: Option<&Fact>) -> Stri
 
 /// The record: facts about runs whose claims are before the journal's present end no longer count.
 fn fact_of(key: Option<&str>, recorded: Option<&Fact>, facts: &Facts, seen: Seen<'_>) -> Fact {
-    let journal: Offset = seen.observer().journal().next() - 1;
+    let journal: Offset = seen.read.observer().journal().next() - 1;
     // In a journal that was created again, terms are lower.
     let known = [&facts.done, &facts.attempt].into_iter().flatten().map(|fact| fact.term);
     let term = known.chain([journal]).max().unwrap_or(journal);

@@ -35,13 +35,13 @@ pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let (check, svg) = (args.flag("check")?.is_some(), args.value("svg"));
     let look = &Look::of(args, TIMEOUT)?;
     let read = reading::run(read(look, svg.is_some()))?;
-    if let Some(first) = read.seen().next().filter(|_| !read.seen().any(|seen| seen.is_known())) {
+    if let Some(first) = read.seen().next().filter(|_| !read.seen().any(|seen| seen.read.is_known())) {
         return Err(with_status(ExitStatus::VACANT, no_record(first.election, first.other_groups)));
     }
     warn_of_clock(read.seen().map(|seen| seen.read.observer()));
     let now = read_at();
     // By the broker's clock, which gave the timestamps, and not by this machine's, which may be ahead of it.
-    let now_ms = read.seen().map(|seen| seen.observer().broker_now(now)).min().unwrap_or_default();
+    let now_ms = read.seen().map(|seen| seen.read.observer().broker_now(now)).min().unwrap_or_default();
     let from_ms = since.map_or(0, |since| now_ms.saturating_sub(millis(since)));
     let shown: Vec<Report<'_>> =
         read.seen().map(|seen| Report::of(seen, &read.reading, (now, from_ms), check)).collect();
@@ -84,9 +84,9 @@ struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn of(seen: Seen<'a>, reading: &Reading, (now, from_ms): (ReadAt, u64), check: bool) -> Self {
-        let at = by_broker(seen.observer(), now);
+        let at = by_broker(seen.read.observer(), now);
         let findings = if check { seen.read.findings(at, from_ms) } else { Vec::new() };
-        let is_one_clock = seen.observer().is_brokers_time() || reading.is_embedded();
+        let is_one_clock = seen.read.observer().is_brokers_time() || reading.is_embedded();
         Self { seen, at, rows: rows(seen.read, at, from_ms), findings, is_one_clock }
     }
 

@@ -89,7 +89,7 @@ async fn hand_over(resign: &Ask, to: Option<&str>) -> Result<Vec<Answer>> {
     // Leaders that seem silent are listened for at once, and not one after the other.
     let all = if resign.all_roles { Observation::of_leaders(&resign.look, found.clone()).await.ok() } else { None };
     let (at, seen) = (read_at(), all.iter().flat_map(Observation::seen));
-    let vacant = seen.filter(|seen| seen.leadership(at).is_vacant());
+    let vacant = seen.filter(|seen| seen.read.leadership(at).is_vacant());
     let vacant: BTreeMap<u32, Answer> = vacant.map(|seen| (seen.election.role, nobody_leads(seen, at))).collect();
     let mut handovers = Vec::new();
     for (election, one) in found.elections.iter().zip(found.each()) {
@@ -108,8 +108,8 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     let Ask { look, force, .. } = resign;
     let mut observation = Observation::of_leaders(look, found).await?;
     let (at, seen) = (read_at(), observation.first()?);
-    let Some(from) = seen.leadership(at).may_lead().cloned() else { return Ok(nobody_leads(seen, at)) };
-    let mut named = seen.observer().standbys(at);
+    let Some(from) = seen.read.leadership(at).may_lead().cloned() else { return Ok(nobody_leads(seen, at)) };
+    let mut named = seen.read.observer().standbys(at);
     named.retain(|standby| is_meant(standby, to));
     let meant = named.len();
     let full = if *force { BTreeMap::new() } else { without_room(look, &named).await? };
@@ -126,7 +126,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
     let (mut is_answered, why_not_asked) =
         if is_asked { answers(look, &mut observation, &from, may_lead, enough, within).await? } else { (true, None) };
     let (at, seen) = (read_at(), observation.first()?);
-    match seen.leadership(at).may_lead() {
+    match seen.read.leadership(at).may_lead() {
         None => return Ok(nobody_leads(seen, at)),
         Some(leader) if leader.term != from.term => {
             return next_leader(&mut observation, &from, to, look.timeout, clock::now()).await;
@@ -140,7 +140,7 @@ async fn hand_over_one(resign: &Ask, to: Option<&str>, found: FoundElections) ->
         );
         return Ok(not_resigned(seen.election, TIMED_OUT, Some(&from), sentence));
     }
-    let mut standbys = seen.observer().standbys(at);
+    let mut standbys = seen.read.observer().standbys(at);
     if let Some(to) = to {
         match only_one_named(&standbys, &from, to, asked) {
             Ok(standby) => {
@@ -197,12 +197,12 @@ async fn seems_taken(observation: &mut Observation, from: &Leader) -> Result<boo
     let seen = observation.first()?;
     let leads_on = |leader: &Leader| leader.term == from.term && leader.resign.is_none();
     // While Kafka does not answer, no heartbeat is missing.
-    Ok(seen.leadership(read_at()).is_vacant() || !seen.observer().leader().is_some_and(leads_on))
+    Ok(seen.read.leadership(read_at()).is_vacant() || !seen.read.observer().leader().is_some_and(leads_on))
 }
 
 /// The answer that there is no leader, or that this is unknown.
 fn nobody_leads(seen: Seen<'_>, at: ReadAt) -> Answer {
-    let current = seen.leadership(at);
+    let current = seen.read.leadership(at);
     let outcome = if current.is_unknown() { UNKNOWN } else { VACANT };
     let no_record = seen.no_record().filter(|_| current.is_vacant());
     not_resigned(seen.election, outcome, None, no_record.unwrap_or_else(|| sentence(current)))
@@ -210,7 +210,7 @@ fn nobody_leads(seen: Seen<'_>, at: ReadAt) -> Answer {
 
 /// That the leader has missed three heartbeats, if so, and may be dead.
 fn silence(seen: Seen<'_>, at: ReadAt) -> Option<String> {
-    let current = seen.leadership(at);
+    let current = seen.read.leadership(at);
     current.silent_for().map(|_| sentence(current))
 }
 
@@ -253,7 +253,7 @@ fn only_one_named<'a>(standbys: &[Standby<'a>], from: &Leader, to: &str, asked: 
 /// is about to stand down, or silent.
 fn not_named((seen, at): (Seen<'_>, ReadAt), from: &Leader, to: &str, meant: usize, why: String) -> Answer {
     let resigns = from.resign.as_ref().map(|request| ("it was asked to stand down", request));
-    let ended = seen.observer().ended().map(|(request, _)| ("the election was ended", request));
+    let ended = seen.read.observer().ended().map(|(request, _)| ("the election was ended", request));
     let why_not = match resigns.or(ended) {
         _ if from.shown() != to => Some(why.clone()),
         leaves => leaves.map(|(what, request)| format!("{what} {}", asked_by(request))),
@@ -323,7 +323,7 @@ async fn without_room(look: &Look, standbys: &[Standby<'_>]) -> Result<BTreeMap<
         let why = match &seen {
             Ok((all, at)) => {
                 let is_its = |leader: &Leader| leader.member.as_ref() == Some(member);
-                let leads = |seen: &Seen<'_>| seen.observer().leadership(*at).may_lead().is_some_and(is_its);
+                let leads = |seen: &Seen<'_>| seen.read.observer().leadership(*at).may_lead().is_some_and(is_its);
                 let has_room = all.seen().filter(leads).count() < most as usize;
                 (!has_room).then(|| format!("{name} leads {}, its --max-roles", counted(most, "role")))?
             }
@@ -347,11 +347,11 @@ async fn answers(
 ) -> Result<(bool, Option<String>)> {
     let is_answered = |observation: &Observation, asked| {
         let (at, seen) = (read_at(), observation.first()?);
-        let current = seen.leadership(at);
+        let current = seen.read.leadership(at);
         // While Kafka does not answer, no heartbeat is missing.
         let leads = matches!(current, Leadership::Unknown(Unknown::NotAnswered { .. }))
             || current.may_lead().is_some_and(|leader| leader.term == from.term);
-        let standbys = seen.observer().standbys(at).into_iter();
+        let standbys = seen.read.observer().standbys(at).into_iter();
         let heard = standbys.filter(|standby| standby.candidate.received.read > asked && may_lead(standby));
         Ok(!leads || heard.count() >= enough)
     };

@@ -67,7 +67,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     observation.learn_claim().await;
     let mut run = match (reading_runs, observation.first()) {
         (Some(reading), Ok(seen)) => reading.await.unwrap_or_else(|error| {
-            if are_recorded(seen.observer(), at) {
+            if are_recorded(seen.read.observer(), at) {
                 output::say(&format!("warning: the last run is not shown: {error:#}"));
             }
             None
@@ -77,7 +77,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     loop {
         if let (Some(run), Ok(seen)) = (&mut run, observation.first()) {
             run.learn_release(seen.read);
-            run.learn_schedule(seen.observer(), at);
+            run.learn_schedule(seen.read.observer(), at);
         }
         let mapping = observation.found.mapping.as_ref();
         // What is shown live is as of Kafka's last answer: a silence since then may be Kafka's.

@@ -127,7 +127,7 @@ impl Show {
                 self.print(&mut screen)?;
                 // The output is flushed before each wait.
                 checked(screen.flush())?;
-                let due = observation.seen().filter_map(|seen| seen.silence_due(at)).min();
+                let due = observation.seen().filter_map(|seen| seen.read.silence_due(at)).min();
                 news = observation.next(due).await?;
             }
             if let Some(news) = news {
@@ -200,7 +200,7 @@ impl Show {
             && record.value.is_some()
             && is_hello_of(&first.election.group, record)
         {
-            printout.hello(read_at(), first.observer(), partition, record);
+            printout.hello(read_at(), first.read.observer(), partition, record);
         }
     }
 
@@ -208,7 +208,7 @@ impl Show {
     fn caught_up(&mut self, observation: &mut Observation) {
         // If there are other elections, the name may be mistyped. Without others, this election may be the first one.
         if let Ok(first) = observation.first()
-            && !observation.seen().any(|seen| seen.is_known())
+            && !observation.seen().any(|seen| seen.read.is_known())
             && !first.other_groups.is_empty()
         {
             output::say(&format!("warning: {}", no_record(first.election, first.other_groups)));

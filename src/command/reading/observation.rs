@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
-use std::ops::Deref;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -32,18 +31,10 @@ pub(in crate::command) struct Seen<'a> {
     pub(in crate::command) other_groups: &'a BTreeSet<String>,
 }
 
-impl Deref for Seen<'_> {
-    type Target = Election;
-
-    fn deref(&self) -> &Election {
-        self.read
-    }
-}
-
 impl Seen<'_> {
     /// Why no candidate can be asked: no record of the election was read, so its name may be mistyped.
     pub(in crate::command) fn no_record(&self) -> Option<String> {
-        (!self.observer().has_read_anything()).then(|| wording::no_record(self.election, self.other_groups))
+        (!self.read.observer().has_read_anything()).then(|| wording::no_record(self.election, self.other_groups))
     }
 }
 
@@ -72,7 +63,7 @@ impl Observation {
             let reading = found.read(look)?;
             let mut observation = Self::begin(reading, found, limit, |bounds, _| bounds.last(span)).await?;
             observation.read_to_end(limit).await?;
-            if !observation.seen().any(|seen| seen.wants_earlier_records()) {
+            if !observation.seen().any(|seen| seen.read.wants_earlier_records()) {
                 observation.listen(limit.due()).await?;
                 return Ok(observation);
             }
@@ -155,7 +146,7 @@ impl Observation {
     pub(in crate::command) async fn next_or_silence(&mut self, until: Time) -> Result<Option<News>> {
         let at = read_at();
         self.ask_about_silences(at);
-        let due = self.seen().filter_map(|seen| seen.silence_due(at)).min();
+        let due = self.seen().filter_map(|seen| seen.read.silence_due(at)).min();
         self.next(Some(due.map_or(until, |due| due.min(until)))).await
     }
 
@@ -172,7 +163,7 @@ impl Observation {
 
     /// Asks Kafka at once if a leader has been silent for too long since it answered last.
     pub(in crate::command) fn ask_about_silences(&mut self, at: ReadAt) {
-        if self.reading.outage().is_none() && self.seen().any(|seen| seen.wants_answer(at)) {
+        if self.reading.outage().is_none() && self.seen().any(|seen| seen.read.wants_answer(at)) {
             self.reading.ask();
         }
     }
@@ -194,7 +185,7 @@ impl Observation {
         let observers = self.seen().map(|seen| seen.read.observer());
         let Some(doubt) = doubt(observers, self.reading.is_embedded()) else { return Ok(()) };
         let until = deadline.min(clock::now() + doubt);
-        while self.seen().any(|seen| seen.observer().doubts_timestamps(read_at()).is_some()) {
+        while self.seen().any(|seen| seen.read.observer().doubts_timestamps(read_at()).is_some()) {
             if self.next(Some(until)).await?.is_none() {
                 break;
             }
