@@ -1,7 +1,7 @@
 //! Text that is shown to users or read by programs: one line, all of whose characters are visible and in their order.
 
 use std::ffi::OsStr;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::io;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -36,6 +36,11 @@ pub(crate) fn limit_of_starts(error: &io::Error) -> &'static str {
 pub(crate) fn counted(count: impl Into<u128>, what: &str) -> String {
     let count = count.into();
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// These one after the other: `db1, db2`.
+pub(crate) fn list(all: impl IntoIterator<Item = impl Display>) -> String {
+    all.into_iter().map(|one| one.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 /// A duration, but for one in months, which are `M`: `5M` is meant to be five minutes.

@@ -17,7 +17,7 @@ use crate::command::wording::{named, no_record};
 use crate::exit::{ExitStatus, with_status};
 use crate::report::election::{how_released, lived_on};
 use crate::report::json::{self, election, joined};
-use crate::text::{self, counted, date, one_line, span, spoken, timestamp, wrapped};
+use crate::text::{self, counted, date, list, one_line, span, spoken, timestamp, wrapped};
 
 mod svg;
 
@@ -291,7 +291,7 @@ fn sentence(finding: &Finding, is_one_clock: bool) -> String {
                 of(*words, "record", "of leaders whose term was over"),
                 of(*nonsense, "record", "without sense"),
             ];
-            format!("not effective: {}", kinds.into_iter().flatten().collect::<Vec<_>>().join(", "))
+            format!("not effective: {}", list(kinds.into_iter().flatten()))
         }
         Finding::Missing { times } => {
             format!("records are missing in {}: the leader of that time is unknown", counted(*times, "place"))

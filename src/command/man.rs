@@ -11,7 +11,7 @@ use crate::cli;
 use crate::cli::parsed_args::ParsedArgs;
 use crate::command::output;
 use crate::exit::{ExitStatus, TABLE};
-use crate::text::quoted;
+use crate::text::{list, quoted};
 
 const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 
@@ -23,8 +23,8 @@ const TEMPLATE: &str = include_str!("../../man/neli-run.1.in");
 pub fn main(args: &ParsedArgs) -> Result<ExitStatus> {
     let page = if let Some(name) = args.words("SUBCOMMAND").pop() {
         let Some(subcommand) = pages().find(|subcommand| name == subcommand.get_name()) else {
-            let names: Vec<String> = pages().map(|subcommand| subcommand.get_name().to_owned()).collect();
-            bail!("{}: must be one of {}", quoted(&name), names.join(", "));
+            let names = list(pages().map(|subcommand| subcommand.get_name().to_owned()));
+            bail!("{}: must be one of {names}", quoted(&name));
         };
         page_of(&subcommand)
     } else {

@@ -22,7 +22,7 @@ use crate::command::request::{
 use crate::command::wording::named;
 use crate::exit::{ExitStatus, or_no_answer};
 use crate::report::election::{asked_by, sentence};
-use crate::text::{counted, span, spoken};
+use crate::text::{counted, list, span, spoken};
 
 /// Another candidate leads, or with `--to` the named one.
 const RESIGNED: Outcome = Outcome { word: "resigned", status: 0 };
@@ -239,11 +239,10 @@ fn only_one_named<'a>(standbys: &[Standby<'a>], from: &Leader, to: &str, asked: 
         (Some(_), others) => Err(format!("{} standbys are named {to}: --name makes each name unique", others + 1)),
         (None, _) if standbys.is_empty() => Err(format!("{to:?} does not stand by, and nobody else does")),
         (None, _) => {
-            let all: Vec<&str> = standbys.iter().map(|standby| standby.candidate.shown()).collect();
+            let all = list(standbys.iter().map(|standby| standby.candidate.shown()));
             let holds = spoken(HELLO_HOLDS);
             Err(format!(
-                "{to:?} does not stand by: no candidate has this name, or it has left, or was not heard for {holds}; those that do: {}",
-                all.join(", ")
+                "{to:?} does not stand by: no candidate has this name, or it has left, or was not heard for {holds}; those that do: {all}"
             ))
         }
     }
@@ -298,8 +297,8 @@ fn unanswered(look: &Look, to: Option<&str>, standbys: &[&Standby<'_>], full: &s
     let who = to.map_or_else(|| format!("no standby{that_has_room} has"), |to| format!("{to} has not"));
     let said =
         standbys.iter().map(|standby| format!("{} said hello {} ago", standby.candidate.shown(), span(standby.age)));
-    let said = said.collect::<Vec<_>>().join(", ");
-    format!("{who} answered within {}; {said}, and may have died{others}{full}", spoken(look.timeout))
+    let (said, within) = (list(said), spoken(look.timeout));
+    format!("{who} answered within {within}; {said}, and may have died{others}{full}")
 }
 
 /// That this standby would not claim at once because its runs fail, if so.

@@ -10,7 +10,7 @@ use neli_proto::record::{JobState, What};
 
 use crate::command::output::Tone;
 use crate::report::election::{how_released, lived_on, sentence};
-use crate::text::{counted, span, spoken};
+use crate::text::{counted, list, span, spoken};
 
 /// What a command that goes on says when no broker answers, for this reason.
 pub(super) fn kafka_is_away(why: &str) -> String {
@@ -120,7 +120,7 @@ pub(super) fn hello(hello: &Hello) -> String {
     let shown = [("on ", host), ("version ", version), ("--elect ", elector), ("--roles ", roles)];
     let shown = shown.into_iter().filter_map(|(word, value)| Some(format!("{word}{}", value.as_ref()?)));
     let says = if *leaves { "says that it leaves" } else { "says hello" };
-    format!("{} {says}: {}", name.as_deref().unwrap_or(member.as_str()), shown.collect::<Vec<_>>().join(", "))
+    format!("{} {says}: {}", name.as_deref().unwrap_or(member.as_str()), list(shown))
 }
 
 /// The state of a job, as a sentence.
@@ -141,9 +141,8 @@ pub(super) fn job(job: Job) -> String {
 /// The sentence, and why no standby may lead this role too, if so.
 pub(super) fn with_room(sentence: String, no_room: Option<&NoRoom>) -> String {
     let Some(NoRoom { candidates, most, roles, max_roles }) = no_room else { return sentence };
-    let limits: Vec<String> = max_roles.iter().map(u32::to_string).collect();
     let candidates = if *candidates == 1 { "one candidate".to_owned() } else { format!("{candidates} candidates") };
-    let limits = limits.join(", ");
+    let limits = list(max_roles);
     let why = format!("nobody has room for it: {candidates} may lead {most} of {roles} roles (--max-roles {limits})");
     format!("{sentence}; {why}")
 }

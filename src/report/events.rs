@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::config::Config;
 use crate::exit::ExitStatus;
 use crate::report::log::{Event, Level};
-use crate::text::{counted, signal_name, spoken};
+use crate::text::{counted, list, signal_name, spoken};
 
 /// The first line.
 pub(crate) fn started(config: &Config, member: &MemberId) -> Event {
@@ -93,14 +93,14 @@ pub(crate) fn did_not_run(late: Duration) -> Event {
 
 /// Processes that the job's main process has left behind, which were killed, or asked to stop and have so long.
 pub(crate) fn left_behind(processes: &[Named], count: usize, killed: bool, timeout: Duration) -> Event {
-    let named: Vec<String> = processes.iter().map(Named::to_string).collect();
-    let others = if count > named.len() { format!(" and {} more", count - named.len()) } else { String::new() };
+    let more = count.saturating_sub(processes.len());
+    let others = if more > 0 { format!(" and {more} more") } else { String::new() };
     let noun = if count == 1 { "process" } else { "processes" };
     let asked = format!("asked to stop, SIGKILL in {} at the latest", spoken(timeout));
     let what = if killed { "still there, so killed" } else { &asked };
     Event::warning(format!(
         "the job's main process has ended and left {count} {noun} behind, {what}: {}{others}; let it wait for its children",
-        named.join(", ")
+        list(processes)
     ))
 }
 

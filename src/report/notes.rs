@@ -23,7 +23,9 @@ use crate::calendar::is_start;
 use crate::report::election::{because, how_released, sentence, standing_by, waiting};
 use crate::report::events;
 use crate::report::log::{Event, Level};
-use crate::text::{roles_differ, signal_name, spoken, timestamp, to_the_second, why_not_started, with_options_of_once};
+use crate::text::{
+    list, roles_differ, signal_name, spoken, timestamp, to_the_second, why_not_started, with_options_of_once,
+};
 
 /// What is known beside a note.
 #[derive(Clone, Copy, Debug)]
@@ -516,7 +518,7 @@ fn stuck(pids: &[u32]) -> String {
                 the job still run"
             .to_owned();
     }
-    let pids = listed(pids);
+    let pids = list(pids);
     format!(
         "what is left of the job can't be killed (pid {pids}): the term is not released, and ends with its lease; if it is another user's (a \
          setuid program), kill it as root; otherwise see what holds it (/proc/PID/stack, TracerPid in /proc/PID/status, a frozen \
@@ -532,16 +534,12 @@ fn stuck_guard(guard: i32, pids: &[u32], are_all: bool) -> String {
             "no process of the job is seen any more, but only the guard's end can show that none is left".to_owned()
         }
         [] => "whether a process of the job is left is unknown (/proc can't be read)".to_owned(),
-        _ => format!("something is left of the job too (pid {})", listed(pids)),
+        _ => format!("something is left of the job too (pid {})", list(pids)),
     };
     format!(
         "the guard (pid {guard}) can't be killed; {of_job}: the term is not released, and ends with its lease; see what holds the guard \
          (/proc/{guard}/stack, TracerPid in /proc/{guard}/status, a frozen control group), or restart the machine"
     )
-}
-
-fn listed(pids: &[u32]) -> String {
-    pids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 // ---- keys and windows -------------------------------------------------------------------------------------------------

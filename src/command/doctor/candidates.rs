@@ -17,7 +17,7 @@ use neli_proto::record::{LogRecord, MemberId, Offset};
 use super::findings::Findings;
 use crate::command::reading::{self, Following, Limit, SUFFIX, read_at};
 use crate::config::Config;
-use crate::text::{counted, roles_differ, span, spoken, with_options_of_once};
+use crate::text::{counted, list, roles_differ, span, spoken, with_options_of_once};
 
 /// So many of the last records of other topics are read, and all of the last minutes.
 const SPAN_ELSEWHERE: Offset = 1_000;
@@ -237,7 +237,7 @@ fn elsewhere(config: &Config, access: &Access, timeout: Duration, findings: &mut
             continue;
         }
         is_found = true;
-        let candidates = names.into_iter().collect::<Vec<_>>().join(", ");
+        let candidates = list(names);
         let text = format!(
             "{candidates} of group \"{name}\" on topic \"{topic}\": another election, so that two jobs run at once"
         );

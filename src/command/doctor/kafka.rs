@@ -13,7 +13,7 @@ use super::topic::TopicCheck;
 use super::{candidates, topics};
 use crate::command::look::access_of;
 use crate::config::{Config, EMBEDDED_BY_ADDRESS};
-use crate::text::{counted, reason, spoken};
+use crate::text::{counted, list, reason, spoken};
 
 /// The assignor of neli-run's members of a consumer group.
 const ASSIGNOR: &str = "cooperative-sticky";
@@ -86,7 +86,7 @@ fn brokers(examination: &Examination, bootstrap: &str, timeout: Duration, findin
     if silent.is_empty() {
         return findings.ok("brokers", format!("{all} up ({bootstrap})"));
     }
-    let (silent, within) = (silent.join(", "), spoken(timeout));
+    let (silent, within) = (list(silent), spoken(timeout));
     let text = format!("{answering} of {all} up: no answer within {within} from broker {silent}");
     let fix = Some("start it, or let this machine reach that address; see --timeout".to_owned());
     if answering == 0 { findings.fail("brokers", text, fix) } else { findings.warn("brokers", text, fix) }
