@@ -30,18 +30,21 @@ pub fn after(while_: Duration) -> u64 {
 /// The shortest and the longest pause between two questions.
 const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(50)];
 
-/// Calls `ask` until it returns a value; `None` if it did not within `bound`. It pauses for a hundredth of the time that has passed: a question
-/// may cost more processor time than what is waited for.
+/// Calls `ask` until it returns a value; `None` if it did not within `bound`. It pauses for a hundredth of the time that has passed, and for as long
+/// as the question took: a question may cost more processor time than what is waited for.
 pub fn poll_for<T>(bound: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let (begun, end) = (now(), after(bound));
     loop {
+        let asked = now();
         if let Some(answer) = ask() {
             return Some(answer);
         }
-        if now() >= end {
+        let answered = now();
+        if answered >= end {
             return None;
         }
-        pause(Duration::from_nanos((now() - begun) / 100).clamp(PAUSES[0], PAUSES[1]));
+        let wanted = (answered - asked).max((answered - begun) / 100);
+        pause(Duration::from_nanos(wanted).clamp(PAUSES[0], PAUSES[1]));
     }
 }
 
