@@ -37,14 +37,14 @@ fn without_a_broker_the_lead_ends_and_with_it_a_candidate_leads_again() {
 /// The broker stores records and does not answer: the job gets the stop signal, and is killed at the end of the lease.
 #[test]
 fn while_the_broker_is_frozen_the_job_is_killed_at_the_end_of_the_lease() {
-    let broker = Broker::own();
-    let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
+    let wired = Wired::take();
+    let election = TestElection::new(PROGRAM, wired.kafka(), Elector::Log);
     let job = election.witness().with("--ignore-stop");
     let mut candidate = election.candidate().lease("3s").job(job.command()).start();
     let term = candidate.await_lead();
     election.await_witness(term);
 
-    broker.freeze();
+    wired.freeze();
     let warning = candidate.await_event("fence_warning");
     assert!((1..=810).contains(&warning.number("left_ms")));
     candidate.await_event("fenced");
@@ -55,7 +55,7 @@ fn while_the_broker_is_frozen_the_job_is_killed_at_the_end_of_the_lease() {
     let last = testimony.of(term).next_back().expect("the job has written a line").clone();
     assert!(last.deadline == 0 || last.at < last.deadline + 20_000_000, "killed at the deadline: {last:?}");
 
-    broker.thaw();
+    wired.thaw();
     let next = election.await_witness_after(term);
     candidate.signal(Signal::SIGKILL);
     election.await_gone(next);

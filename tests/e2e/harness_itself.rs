@@ -7,7 +7,7 @@ use harness::accounts::{Account, PASSWORD, login};
 use harness::candidate::Elector;
 use harness::cluster::{self, Cluster};
 use harness::journal::{self, Pen};
-use harness::kafka::{Broker, Kafka};
+use harness::kafka::Kafka;
 use harness::wait;
 use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
@@ -23,17 +23,6 @@ fn kafka_keeps_what_was_written() {
     Pen::new(kafka, &topic, &[]).write("key", &[b"one", b"two"]);
     let payloads: Vec<_> = journal::read(kafka, &topic).into_iter().filter_map(|record| record.payload).collect();
     assert_eq!(payloads, [b"one", b"two"]);
-}
-
-#[test]
-fn a_broker_that_was_restarted_still_has_its_records() {
-    let mut broker = Broker::own();
-    let kafka = broker.kafka();
-    kafka.create_topic("kept", &[]);
-    Pen::new(&kafka, "kept", &[]).write("key", &[b"one"]);
-    broker.end();
-    broker.begin();
-    assert_eq!(journal::read(&kafka, "kept").len(), 1);
 }
 
 /// If Java or Maven is missing, one line says what to install and the whole test program ends, instead of one failure per test.

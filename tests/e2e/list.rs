@@ -8,9 +8,10 @@ use std::thread;
 
 use harness::accounts::login;
 use harness::candidate::Elector;
-use harness::election::Answer;
+use harness::election::{Answer, TestElection};
 use harness::journal::{Pen, RepeatedRecord};
-use harness::kafka::{Broker, Kafka};
+use harness::kafka::{Kafka, Wired};
+use harness::network::LinkConditions;
 use harness::schema::Schema;
 use harness::terminal::{Ctrl, Shell, Terminal};
 use harness::wait;
@@ -356,15 +357,15 @@ fn a_watch_waits_for_a_topic_and_a_group() {
 /// Also of a lease that ends before it is noticed that Kafka is away.
 #[test]
 fn an_election_is_unknown_while_kafka_is_away() {
-    let mut broker = Broker::own();
-    let kafka = broker.kafka();
-    kafka.create_topic("away.neli", &[("message.timestamp.type", "LogAppendTime")]);
-    let pen = Pen::new(&kafka, "away.neli", &[]);
+    let wired = Wired::take();
+    let topic = TestElection::new(PROGRAM, wired.kafka(), Elector::Log).topic();
+    wired.direct().create_topic(&topic, &[("message.timestamp.type", "LogAppendTime")]);
+    let pen = Pen::new(wired.kafka(), &topic, &[]);
     let lease = |text: String| text.replace("60000", "2000");
     pen.write("g/0", &[lease(watched_claim("m", -1)).as_bytes()]);
     let beat = r#"{"v":1,"kind":"beat","member":"m","name":"m","seq":2,"term":0,"seen":0,"lease_ms":2000}"#;
     let _heartbeats = RepeatedRecord::start(pen, "g/0".to_owned(), beat.to_owned());
-    let watched = Watched::at(kafka.address(), "away.neli", &["--json"]);
+    let watched = Watched::at(wired.kafka().address(), &topic, &["--json"]);
     let schema = Schema::read(include_str!("../../docs/json.md"), "list");
     let state = || {
         let object: Value = serde_json::from_str(&watched.next()).expect("JSON");
@@ -372,14 +373,13 @@ fn an_election_is_unknown_while_kafka_is_away() {
         object["state"].as_str().expect("a state").to_owned()
     };
     wait::until_true("a leader", || state() == "led");
-    broker.end();
+    wired.wire().set(LinkConditions { refuses: true, ..LinkConditions::default() });
     let mut until_unknown = Vec::new();
     while until_unknown.last().is_none_or(|last| last != "unknown") {
         until_unknown.push(state());
     }
     assert!(!until_unknown.contains(&"silent".to_owned()), "{until_unknown:?}");
-    broker.begin();
-    broker.await_ready();
+    wired.wire().set(LinkConditions::default());
     assert_ne!(state(), "unknown");
 }
 

@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use harness::accounts::{Account, PASSWORD, SCRAM, change_password, secure_login};
@@ -24,10 +23,8 @@ use crate::{PROGRAM, bare};
 /// librdkafka's properties.
 type Properties = Vec<(String, String)>;
 
-/// The broker of all these tests; it ends with this process.
 fn broker() -> &'static Broker {
-    static BROKER: OnceLock<Broker> = OnceLock::new();
-    BROKER.get_or_init(Broker::with_tls)
+    Broker::shared_with_tls()
 }
 
 fn election(elector: Elector) -> TestElection {

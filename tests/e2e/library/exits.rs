@@ -39,7 +39,7 @@ fn joins_leaves_and_returns() {
 
 #[test]
 fn a_program_that_returns_is_not_ended_by_a_signal() {
-    let broker = Broker::with_tls();
+    let broker = Broker::shared_with_tls();
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Group);
     let start = |account: Account| {
         let mut command = Command::new(env::current_exe().expect("a program"));

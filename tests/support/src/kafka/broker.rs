@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -108,10 +108,10 @@ impl Broker {
         fs::rename(&next, clock).expect("the directory is ours");
     }
 
-    /// A broker with TLS listeners as well; only one test has it.
-    #[must_use]
-    pub fn with_tls() -> Self {
-        Self::start(Node::alone().with_tls())
+    /// A broker with TLS listeners as well, for all tests that need them; it ends with this process.
+    pub fn shared_with_tls() -> &'static Self {
+        static SHARED: OnceLock<Broker> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(Node::alone().with_tls()))
     }
 
     /// A broker, and a wire to its listener with logins and without TLS; the broker advertises the wire's address there.
