@@ -14,7 +14,7 @@ use rdkafka::producer::{BaseProducer, Producer};
 
 use crate::kafka::{Broker, Kafka};
 use crate::network::{Network, Wire};
-use crate::node::{Door, Node, OFFSETS_PARTITIONS, free_port};
+use crate::node::{Door, Node, OFFSETS_PARTITIONS, QUIET, free_port};
 use crate::request::Request;
 use crate::wait;
 
@@ -40,7 +40,7 @@ impl Cluster {
     /// Three brokers of the whole test run, for tests that stop none of them.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(3, 0))
+        SHARED.get_or_init(|| Self::of(3, 0, |node| node.with_setting(QUIET)))
     }
 
     /// Like [`Cluster::start`], but the controller notices a broker's death as late as with Kafka's defaults.

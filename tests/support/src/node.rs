@@ -42,6 +42,10 @@ pub(crate) struct Node {
 /// A short session with the controller, so that a killed broker can come back soon.
 const SHORT_SESSION: &str = "broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500\n";
 
+/// The controller of a broker that lives as long as the test run writes nothing while there is nothing to write: by default it writes a record each
+/// half second, for which every broker takes a hundredth of a processor.
+pub(crate) const QUIET: &str = "metadata.max.idle.interval.ms=0\n";
+
 /// A session that a broker keeps which gets no processor for a while.
 const LONG_SESSION: &str = "broker.session.timeout.ms=60000\n";
 
@@ -139,6 +143,12 @@ impl Node {
         }
     }
 
+    /// The only broker of its cluster, for the whole test run. It has a long session: it is never killed, and on a busy machine its controller
+    /// must not take it for dead, after which no partition would have a leader.
+    pub(crate) fn of_the_test_run() -> Self {
+        Self { session: LONG_SESSION, own_setting: QUIET, ..Self::alone() }
+    }
+
     /// The same broker with these doors.
     pub(crate) fn with_doors(self, doors: Vec<Door>) -> Self {
         Self { doors, ..self }
@@ -169,12 +179,6 @@ impl Node {
     /// The same broker with Kafka's default session: the controller takes it for dead after 9 s without a heartbeat.
     pub(crate) fn with_default_session(self) -> Self {
         Self { session: "", ..self }
-    }
-
-    /// The same broker with a long session: it is never killed, and on a busy machine its controller must not take it for dead, after which no
-    /// partition would have a leader.
-    pub(crate) fn with_long_session(self) -> Self {
-        Self { session: LONG_SESSION, ..self }
     }
 
     /// The same broker with this setting, a line.

@@ -111,7 +111,7 @@ impl Broker {
     /// A broker with TLS listeners as well, for all tests that need them; it ends with this process.
     pub fn shared_with_tls() -> &'static Self {
         static SHARED: OnceLock<Broker> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(Node::alone().with_tls()))
+        SHARED.get_or_init(|| Self::start(Node::of_the_test_run().with_tls()))
     }
 
     /// A broker, and a wire to its listener with logins and without TLS; the broker advertises the wire's address there.

@@ -34,7 +34,7 @@ impl Shared {
                 ports.iter().map(|port| network.wire(SocketAddr::from(([127, 0, 0, 1], *port)))).collect();
             let doors = ports.iter().zip(&wires).map(|(port, wire)| Door { port: *port, advertised: wire.port });
             Self {
-                broker: Broker::start(Node::alone().with_long_session().with_doors(doors.collect())),
+                broker: Broker::start(Node::of_the_test_run().with_doors(doors.collect())),
                 wires,
                 _network: network,
             }
