@@ -123,7 +123,7 @@ fn closed_port() -> String {
 /// fix. If too few replicas are in sync to append anything, the log says that too, although librdkafka keeps trying.
 #[test]
 fn too_few_replicas_are_reported_with_the_fix() {
-    let mut cluster = Cluster::start(3, 0);
+    let mut cluster = Cluster::in_turn();
     let single = TestElection::new(PROGRAM, &cluster.kafka(), Elector::Log);
     let settings = [("message.timestamp.type", "LogAppendTime")];
     cluster.kafka().create_topic(&single.topic(), &settings);

@@ -494,7 +494,7 @@ fn without_a_group() {
 /// one of them is back, and the other alone stored a topic.
 #[test]
 fn brokers_that_died_are_reported() {
-    let mut cluster = Cluster::with_default_sessions(3, 0);
+    let mut cluster = Cluster::in_turn();
     let kafka = cluster.kafka();
     let ask =
         |group: &str| Found::of(&["--group", group, "--brokers", kafka.address(), "--elect", "log", "--timeout", "3s"]);
@@ -505,7 +505,7 @@ fn brokers_that_died_are_reported() {
     kafka.create_topic_on("alone.neli", &[3], &[stamped]);
     kafka.create_topic_on("runs.neli", &[1], &[stamped]);
     kafka.create_topic_on("runs.neli.once", &[3], &[]);
-    // No consumer group was ever there: this question makes Kafka create the topic of its coordinators, which may take longer than an
+    // If no consumer group was ever there, this question makes Kafka create the topic of its coordinators, which may take longer than an
     // answer is awaited.
     wait::until_true("coordinators of groups", || {
         let found = Found::of(&["--group", "first", "--brokers", kafka.address()]);

@@ -45,7 +45,7 @@ fn without_java_one_line_says_what_to_install() {
 /// Three brokers: any two of them accept a record, and the partition's leadership can be moved.
 #[test]
 fn a_cluster_does_without_one_of_three() {
-    let mut cluster = Cluster::start(3, 1);
+    let mut cluster = Cluster::in_turn();
     let topic = "replicated";
     let kafka = cluster.kafka_of(0);
     kafka.create_replicated_topic(topic, 3, &[("min.insync.replicas", "2")]);

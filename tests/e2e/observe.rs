@@ -241,11 +241,11 @@ fn a_kafka_that_was_away_needs_no_restart() {
 /// that is dead.
 #[test]
 fn a_leader_whose_lease_is_over_is_not_shown_to_lead_while_an_answer_is_late() {
-    let mut cluster = Cluster::with_default_sessions(3, 0);
+    let mut cluster = Cluster::in_turn();
     let kafka = cluster.kafka();
     kafka.create_topic_on("a.neli", &[1, 2, 3], &STAMPED);
     kafka.create_topic_on("b.neli", &[2, 3, 1], &STAMPED);
-    let observing = Observing::start(kafka.address(), &[]);
+    let observing = Observing::start(kafka.address(), &["--topics", "a.neli,b.neli"]);
     observing.await_ready();
     let pen = Pen::new(&kafka, "a.neli", &[]);
     pen.write("g/0", &[claim(-1, "a").replace("60000", "6000").as_bytes()]);

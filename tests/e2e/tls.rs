@@ -199,15 +199,15 @@ fn a_port_that_expects_tls_is_reported() {
 /// Each direction takes one second. The login alone takes six round trips, so the first answers come later than any fixed time limit.
 #[test]
 fn a_login_over_a_slow_link_succeeds() {
-    let network = Network::start();
-    let (broker, wire, address) = Broker::with_tls_behind_a_wire(&network);
+    let behind = Broker::with_tls_behind_a_wire();
+    let (broker, wire, address) = &*behind;
     let half = Flow::Late(Duration::from_millis(500));
     let [known, new] = [(); 2].map(|()| TestElection::new(PROGRAM, &broker.kafka(), Elector::Log));
     broker.kafka().create_topic(&known.topic(), &[("message.timestamp.type", "LogAppendTime")]);
     wire.set(LinkConditions { there: half, back: half, ..LinkConditions::default() });
     let login = secure_login(SCRAM[0], Account::Operator.name(), PASSWORD);
     let runs = [&known, &new].map(|election| {
-        let candidate = candidate(election, &address, broker.authority(), &login);
+        let candidate = candidate(election, address, broker.authority(), &login);
         candidate.flag("-v").property("debug", "broker,security").start()
     });
     let begun = wait::now();
@@ -230,11 +230,11 @@ fn a_login_over_a_slow_link_succeeds() {
 /// still accept the login, and the account may be restored.
 #[test]
 fn a_login_that_is_refused_later_ends_no_lead_before_the_lease() {
-    let network = Network::start();
-    let (broker, wire, address) = Broker::with_tls_behind_a_wire(&network);
+    let behind = Broker::with_tls_behind_a_wire();
+    let (broker, wire, address) = &*behind;
     let election = TestElection::new(PROGRAM, &broker.kafka(), Elector::Log);
     let login = secure_login(SCRAM[0], Account::Operator.name(), PASSWORD);
-    let mut run = candidate(&election, &address, broker.authority(), &login).lease("60s").flag("-v").start();
+    let mut run = candidate(&election, address, broker.authority(), &login).lease("60s").flag("-v").start();
     let term = run.await_lead();
     election.await_witness(term);
     change_password(&broker.kafka(), Account::Operator, false);

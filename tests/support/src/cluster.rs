@@ -12,6 +12,7 @@ use std::time::Duration;
 use rdkafka::metadata::MetadataPartition;
 use rdkafka::producer::{BaseProducer, Producer};
 
+use crate::in_turn::{InTurn, Turn};
 use crate::kafka::{Broker, Kafka};
 use crate::network::{Network, Wire};
 use crate::node::{Door, Node, OFFSETS_PARTITIONS, QUIET, free_port};
@@ -41,6 +42,13 @@ impl Cluster {
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
         SHARED.get_or_init(|| Self::of(3, 0, |node| node.with_setting(QUIET)))
+    }
+
+    /// Three brokers that one test at a time may kill, with wires for a candidate and with Kafka's default sessions. All three run when its turn
+    /// begins; topics of other tests remain.
+    pub fn in_turn() -> Turn<Self> {
+        static CLUSTER: InTurn<Cluster> = InTurn::new();
+        CLUSTER.take(|| Self::with_default_sessions(3, 1), Self::begin_again)
     }
 
     /// Like [`Cluster::start`], but the controller notices a broker's death as late as with Kafka's defaults.
@@ -74,6 +82,13 @@ impl Cluster {
         let cluster = Self { brokers, wires, _network: network };
         cluster.await_whole();
         cluster
+    }
+
+    /// Starts the brokers that were ended.
+    fn begin_again(&mut self) {
+        self.brokers.iter_mut().filter(|broker| !broker.is_begun()).for_each(Broker::launch);
+        self.brokers.iter().for_each(Broker::await_ready);
+        self.await_whole();
     }
 
     /// Direct access to the cluster, not through the wires.

@@ -16,6 +16,8 @@ pub mod cluster;
 pub mod election;
 /// Results of benches.
 pub mod figures;
+/// What one test at a time has.
+pub mod in_turn;
 /// Files that are built once and kept in `target/`: Kafka, the witness.
 pub mod install;
 /// Records that a test writes itself.

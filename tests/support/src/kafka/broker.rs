@@ -15,7 +15,8 @@ use rdkafka::producer::{BaseProducer, Producer};
 use tempfile::TempDir;
 
 use super::Kafka;
-use crate::network::{Network, Wire};
+use crate::in_turn::{InTurn, Turn};
+use crate::network::{LinkConditions, Network, Wire};
 use crate::node::Node;
 use crate::process::Process;
 use crate::tls::{Authority, SecureAddresses};
@@ -124,15 +125,19 @@ impl Broker {
         (broker, wire, address)
     }
 
-    /// Like [`Broker::behind_a_wire`], for the listener with logins and TLS.
-    #[must_use]
-    pub fn with_tls_behind_a_wire(network: &Network) -> (Self, Wire, String) {
-        let node = Node::alone().with_tls();
-        let direct = node.secure_addresses().expect("it has TLS").accounts;
-        let wire = network.wire(direct.parse().expect("an address"));
-        let address = format!("127.0.0.1:{}", wire.port);
-        let broker = Self::start(node.with_secure_accounts_advertised_at(wire.port));
-        (broker, wire, address)
+    /// Like [`Broker::behind_a_wire`], for the listener with logins and TLS; one test at a time has it.
+    pub fn with_tls_behind_a_wire() -> Turn<(Self, Wire, String)> {
+        static BEHIND: InTurn<(Broker, Wire, String)> = InTurn::new();
+        static NETWORK: OnceLock<Network> = OnceLock::new();
+        let make = || {
+            let node = Node::alone().with_tls();
+            let direct = node.secure_addresses().expect("it has TLS").accounts;
+            let wire = NETWORK.get_or_init(Network::start).wire(direct.parse().expect("an address"));
+            let address = format!("127.0.0.1:{}", wire.port);
+            let broker = Self::start(node.with_secure_accounts_advertised_at(wire.port));
+            (broker, wire, address)
+        };
+        BEHIND.take(make, |(_, wire, _)| wire.set(LinkConditions::default()))
     }
 
     /// The authority that signed its certificates.
