@@ -38,10 +38,10 @@ impl Cluster {
         Self::of(brokers, candidates, |node| node)
     }
 
-    /// Three brokers of the whole test run, for tests that stop none of them.
+    /// Three brokers of the whole test run, for tests that stop none of them: Kafka's default sessions cost a quarter of the heartbeats.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
-        SHARED.get_or_init(|| Self::of(3, 0, |node| node.with_setting(QUIET)))
+        SHARED.get_or_init(|| Self::of(3, 0, |node| node.with_default_session().with_setting(QUIET)))
     }
 
     /// Three brokers that one test at a time may kill, with wires for a candidate and with Kafka's default sessions. All three run when its turn
