@@ -79,6 +79,11 @@ fn a_property_must_be_one_of_librdkafka() {
         "sasl.mechanisms=hunter2",
         "sasl.mechanisms: must be one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, GSSAPI; those of Java clients do not exist here",
     );
+    for linger in ["linger.ms", "queue.buffering.max.ms", "topic.linger.ms"] {
+        let most = format!("{linger}: must be at most 10: each claim and heartbeat waits for so long");
+        refused_property(&format!("{linger}=10.5"), &most);
+    }
+    refused_property("fetch.min.bytes=2", "fetch.min.bytes: must be 1: a claim or heartbeat would be read late");
     refused(
         "-g g -b a:1 --properties /dev/zero -- true",
         "--properties /dev/zero: must be a file of KEY=VALUE lines, of 1 MiB at most",

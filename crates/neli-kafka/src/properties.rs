@@ -44,6 +44,9 @@ const REFUSED: &[(&str, Instead)] = &[
 
 const ENDS_PRODUCERS: &str = "its errors end a producer for good; a record that is written twice does no harm";
 
+/// The longest time for which a record may wait for others, in milliseconds: Java clients' is 5, and the shortest heartbeat interval 10.
+const LONGEST_LINGER_MS: f64 = 10.0;
+
 /// The mechanisms of a login. librdkafka checks them only when a client is created.
 const MECHANISMS: [&str; 5] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"];
 const AWS: &str = "AWS_MSK_IAM";
@@ -87,6 +90,13 @@ fn validate(key: &str, value: &str, words: &Words) -> Result<(), String> {
     // librdkafka takes these without a warning, and has no use for them.
     if name.starts_with("sasl.kerberos.") && !cfg!(feature = "gssapi") {
         return Err(not_built("is", "libsasl2 is missing", words));
+    }
+    // Shared with other programs, a file of properties may contain what makes many records cheap, and a heartbeat late.
+    if canonical(key) == "queue.buffering.max.ms" && value.parse().is_ok_and(|ms: f64| ms > LONGEST_LINGER_MS) {
+        return Err(format!("must be at most {LONGEST_LINGER_MS}: each claim and heartbeat waits for so long"));
+    }
+    if name == "fetch.min.bytes" && value.parse().is_ok_and(|bytes: u64| bytes > 1) {
+        return Err("must be 1: a claim or heartbeat would be read late".to_owned());
     }
     if canonical(key) == "sasl.mechanisms" && !MECHANISMS.contains(&value) {
         let near = MECHANISMS.iter().find(|mechanism| mechanism.eq_ignore_ascii_case(value));
