@@ -138,9 +138,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
         Note::JobExited { term, status, ran, by_itself } => job_exited(*term, *status, *ran, *by_itself),
         // Why it was to end is said when its stop begins.
         Note::JobKilled { term, why } => {
-            let sentence = format!(
-                "killing all that is left of the job, which has not ended in the time that it had (term {term})"
-            );
+            let sentence =
+                format!("killing all that is left of the job: the time that it had to end is over (term {term})");
             Event::new(Level::Warning, "job_killed", sentence).with(json!({ "term": term, "why": why.as_str() }))
         }
         Note::JobStarted { term, pid, attempt, window } => {

@@ -406,6 +406,7 @@ fn a_broker_list_has_hosts_and_ports() {
         ("a:65536", "must be HOST:PORT,.. with a port of 1 to 65535, not '65536'"),
         ("a:kafka", "must be HOST:PORT,.. with a port of 1 to 65535, not 'kafka'"),
         (":9092", "must be HOST:PORT,.. and '' is no host"),
+        ("[::1]", "must be HOST:PORT,.. and '[::1]' has no port"),
         ("::1:9092", "must be HOST:PORT,.. and '::1' is no host (an IPv6 address stands in brackets: [::1]:9092)"),
         ("ssl://a:1", "'ssl://a:1' needs the property security.protocol=ssl, which is plaintext"),
         (

@@ -52,7 +52,7 @@ fn validate_entry(entry: &str, security: &str) -> Result<(), String> {
             address
         }
     };
-    let Some((host, port)) = address.rsplit_once(':') else {
+    let Some((host, port)) = address.rsplit_once(':').filter(|_| !address.ends_with(']')) else {
         return Err(format!("must be HOST:PORT,.. and '{entry}' has no port"));
     };
     if !is_host(host) {

@@ -13,7 +13,6 @@ use std::time::Duration;
 use std::{io, thread};
 
 use neli_proto::kafka::Event;
-use neli_proto::role_set::RoleSet;
 use neli_proto::time::Time;
 use neli_proto::topic::TopicIdentity;
 use rdkafka::consumer::Consumer;
@@ -501,13 +500,16 @@ impl Asker {
 
 /// "partition 1", "partitions 1, 3-99".
 fn numbers(partitions: &BTreeSet<i32>) -> String {
-    // Written as roles are.
-    let mut written = RoleSet::new();
+    let mut ranges: Vec<(i32, i32)> = Vec::new();
     for partition in partitions {
-        written.insert(partition.unsigned_abs());
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *partition => *last = *partition,
+            _ => ranges.push((*partition, *partition)),
+        }
     }
+    let shown = |(first, last): &(i32, i32)| if first == last { first.to_string() } else { format!("{first}-{last}") };
     let plural = if partitions.len() == 1 { "" } else { "s" };
-    format!("partition{plural} {}", written.text().replace(',', ", "))
+    format!("partition{plural} {}", ranges.iter().map(shown).collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
