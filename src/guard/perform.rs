@@ -28,7 +28,7 @@ use crate::process::attributes::EarlierAttributes;
 use crate::process::memory_files::{self, Deliverer};
 use crate::process::shell::{self, ShellCommands};
 use crate::process::spawn::{ChildKind, SpawnSpec, spawn};
-use crate::process::{descriptors, signals, system};
+use crate::process::{descriptors, signals, spin_watch, system};
 
 /// How many pids fit into an answer.
 const MOST_STUCK: usize = 200;
@@ -232,6 +232,7 @@ impl GuardLoop {
         let release = Record::release_for_dead(member, &config.name, term, seen, next_seq, late_ms);
         let Some(deliverer) = memory_files::append(release_queue, &(config, release))? else { return Ok(()) };
         // The program is a client of Kafka, which may need more open files than the job.
+        spin_watch::end_watch();
         EarlierAttributes { open_files: None, mark: None, ..attributes_of_job }.restore()?;
         become_releaser(&guard_config.releaser, deliverer).map(|never| match never {})
     }

@@ -14,6 +14,7 @@
 use std::cell::OnceCell;
 use std::convert::Infallible;
 use std::io;
+use std::mem;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -189,6 +190,16 @@ pub(crate) fn fork_with<T>(scheduling: Scheduling, fork: impl FnOnce() -> T) -> 
     })
 }
 
+/// This thread is not watched any more: its scheduling is its own.
+pub(crate) fn end_watch() {
+    WATCHED.with(|this| {
+        if let Some(watched) = this.get() {
+            watched.steps.begin(BUSY);
+            mem::forget(locked(&watched.steps.is_ordinary));
+        }
+    });
+}
+
 /// Watches a thread for the life of the process. It sleeps while that one waits for events.
 #[expect(clippy::disallowed_methods, reason = "it sleeps between two looks, and nothing waits for it")]
 fn watch(watched: &Watched) -> Infallible {
@@ -322,6 +333,26 @@ mod tests {
             Scheduling::current().unwrap().priority
         });
         assert_eq!(of_thread.join().unwrap(), 5);
+    }
+
+    /// As before the guard executes the program that releases.
+    #[test]
+    fn a_thread_whose_watch_is_over_keeps_its_scheduling() {
+        if !unistd::geteuid().is_root() {
+            return harness::not_tested("only root may schedule in real time");
+        }
+        let of_thread = thread::spawn(|| {
+            Scheduling::real_time(5).set_for(Pid::from_raw(0)).unwrap();
+            watch_this_thread(|| ()).unwrap();
+            let priority = || Scheduling::current().unwrap().priority;
+            while priority() == 5 {
+                hint::spin_loop();
+            }
+            end_watch();
+            Scheduling::ordinary().set_for(Pid::from_raw(0)).unwrap();
+            wait::poll_for(LOOK_EVERY * 10 * YIELDS_FOR, || (priority() == 5).then_some(()))
+        });
+        assert_eq!(of_thread.join().unwrap(), None, "it was changed back");
     }
 
     /// A guard of an ordinary user may schedule in real time by `RLIMIT_RTPRIO` alone. The test executes itself without `CAP_SYS_NICE`, and
