@@ -31,7 +31,7 @@ pub(crate) fn made() -> Option<Cgroup> {
     Cgroup::make(&mut None).inspect_err(|error| not_tested(&format!("no control group can be made here: {error}"))).ok()
 }
 
-fn path_of(group: &Cgroup) -> PathBuf {
+pub(crate) fn path_of(group: &Cgroup) -> PathBuf {
     fs::read_link(format!("/proc/self/fd/{}", group.as_fd().as_raw_fd())).unwrap()
 }
 

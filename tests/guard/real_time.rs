@@ -4,7 +4,7 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::thread;
 use std::time::Duration;
 
@@ -12,11 +12,14 @@ use harness::process::may_schedule_in_real_time;
 use harness::{program, wait};
 use neli_kafka::clock;
 use neli_run::guard::Answer;
+use nix::libc::SCHED_FIFO;
 use nix::sys::signal::{Signal, kill};
 
 use crate::fixture::{
     GuardFixture, LinePipe, PROGRAM, await_readable, exclusive, far_deadline, guard_config, script, spawn,
 };
+use crate::groups::{made, path_of};
+use crate::starts::policy;
 
 /// A job that uses all processors. The kernel kills each process after three seconds of processor time, so that a failed test ends.
 const JOB: &str = "ulimit -t 3; for i in 1 2 3; do (while :; do :; done) & done; while :; do :; done";
@@ -110,4 +113,30 @@ fn a_real_time_guard_sees_the_end_of_a_job_of_many_threads_at_once() {
     slow.retain(|taken| *taken > Duration::from_millis(500));
     // A busy machine may delay one.
     assert!(slow.len() < 2, "{slow:?}");
+}
+
+/// The page on which a thread works when an event wakes it may be one that must be copied first. A frozen control group keeps the child from its exec.
+#[test]
+fn a_real_time_guard_that_waits_is_watched_while_a_child_shares_its_pages() {
+    if !may_schedule_in_real_time() {
+        return harness::not_tested("this process may not schedule in real time");
+    }
+    let Some(group) = made() else { return };
+    let freeze = |is_frozen: &str| fs::write(path_of(&group).join("cgroup.freeze"), is_frozen).unwrap();
+    let fixture = GuardFixture::configured(script("exec sleep 600"), |guard_config| {
+        guard_config.cgroup = Some(group.as_fd().as_raw_fd());
+    });
+    let guard = fixture.handle().pid();
+    let is_real_time = || policy(guard) == u32::try_from(SCHED_FIFO).unwrap();
+    wait::until_true("a guard in real time", is_real_time);
+    freeze("1");
+    fixture.send(&spawn(0, far_deadline()));
+    assert!(matches!(fixture.receive(), Answer::Accepted { .. }));
+    let children = || fs::read_to_string(format!("/proc/{guard}/task/{guard}/children")).unwrap();
+    wait::until_true("a guard that has forked", || !children().is_empty());
+    wait::until_true("an ordinary guard for a moment", || !is_real_time());
+    freeze("0");
+    fixture.receive_started();
+    wait::until_true("its own scheduling", is_real_time);
+    fixture.kill_job();
 }
