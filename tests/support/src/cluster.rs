@@ -48,7 +48,7 @@ impl Cluster {
     /// begins; topics of other tests remain.
     pub fn in_turn() -> Turn<Self> {
         static CLUSTER: InTurn<Cluster> = InTurn::new();
-        CLUSTER.take(|| Self::with_default_sessions(3, 1), Self::begin_again)
+        CLUSTER.take(|| Self::with_default_sessions(3, 1), Self::await_all, Self::launch_ended)
     }
 
     /// Like [`Cluster::start`], but the controller notices a broker's death as late as with Kafka's defaults.
@@ -84,9 +84,12 @@ impl Cluster {
         cluster
     }
 
-    /// Starts the brokers that were ended.
-    fn begin_again(&mut self) {
+    /// Starts the brokers that were ended: at the end of the process nobody removes the directory, and the disk, of one that does not run.
+    fn launch_ended(&mut self) {
         self.brokers.iter_mut().filter(|broker| !broker.is_begun()).for_each(Broker::launch);
+    }
+
+    fn await_all(&mut self) {
         self.brokers.iter().for_each(Broker::await_ready);
         self.await_whole();
     }

@@ -2,14 +2,15 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard};
+use std::thread;
 
 /// One of these for the whole test run. A static is never dropped, so brokers in it end when their pipes close, at the end of the process.
 #[derive(Debug)]
 pub struct InTurn<T>(Mutex<Option<T>>);
 
-/// It, for one test.
+/// It, for one test; and what is done with it at the end of a turn in which the test did not fail.
 #[derive(Debug)]
-pub struct Turn<T: 'static>(MutexGuard<'static, Option<T>>);
+pub struct Turn<T: 'static>(MutexGuard<'static, Option<T>>, fn(&mut T));
 
 impl<T> InTurn<T> {
     /// Nothing is made yet.
@@ -20,8 +21,8 @@ impl<T> InTurn<T> {
     }
 
     /// Waits for a test's turn. `make` makes it, for the first test and after one that failed, of which nobody knows what it
-    /// left behind; `restore` makes good what the test before did to it.
-    pub fn take(&'static self, make: impl FnOnce() -> T, restore: impl FnOnce(&mut T)) -> Turn<T> {
+    /// left behind; `restore` makes good what the test before did to it, and `leave` at the end of a turn what can't wait for the next one.
+    pub fn take(&'static self, make: impl FnOnce() -> T, restore: impl FnOnce(&mut T), leave: fn(&mut T)) -> Turn<T> {
         let mut turn = self.0.lock().unwrap_or_else(|failed| {
             self.0.clear_poison();
             let mut left = failed.into_inner();
@@ -32,7 +33,15 @@ impl<T> InTurn<T> {
             Some(used) => restore(used),
             None => *turn = Some(make()),
         }
-        Turn(turn)
+        Turn(turn, leave)
+    }
+}
+
+impl<T> Drop for Turn<T> {
+    fn drop(&mut self) {
+        if let Some(left) = self.0.as_mut().filter(|_| !thread::panicking()) {
+            self.1(left);
+        }
     }
 }
 
@@ -52,16 +61,14 @@ impl<T> DerefMut for Turn<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
-
     use super::*;
 
     #[test]
     fn a_test_that_failed_leaves_nothing_behind() {
         static NUMBER: InTurn<u32> = InTurn::new();
-        let take = || NUMBER.take(|| 1, |number| *number += 1);
+        let take = || NUMBER.take(|| 1, |number| *number += 1, |number| *number += 10);
         assert_eq!(*take(), 1);
-        assert_eq!(*take(), 2);
+        assert_eq!(*take(), 12);
         let failed = thread::spawn(move || {
             let _turn = take();
             panic!("as a test does that fails");

@@ -137,7 +137,7 @@ impl Broker {
             let broker = Self::start(node.with_secure_accounts_advertised_at(wire.port));
             (broker, wire, address)
         };
-        BEHIND.take(make, |(_, wire, _)| wire.set(LinkConditions::default()))
+        BEHIND.take(make, |(_, wire, _)| wire.set(LinkConditions::default()), |_| ())
     }
 
     /// The authority that signed its certificates.
