@@ -25,6 +25,7 @@ pub(super) use svg::{draw, strip};
 
 /// `--check`: two jobs may have run at once.
 const VIOLATED: ExitStatus = ExitStatus::Answer(1);
+
 /// Shows the terms of an election.
 ///
 /// # Errors

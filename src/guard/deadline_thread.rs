@@ -24,6 +24,7 @@ use crate::process::{locked, system};
 /// Is held during a round that kills the control group.
 static KILLING_GROUP: LazyLock<Shared<Mutex<()>>> = LazyLock::new(|| Shared::new(Mutex::new(())));
 
+/// No round that kills the control group runs while the result is held.
 fn keep_group() -> MutexGuard<'static, ()> {
     locked(&**KILLING_GROUP)
 }
@@ -72,19 +73,16 @@ pub(super) fn kill_from(alarm: &mut Alarm, time: Option<Time>) {
 }
 
 fn kill_when<T>(due: &OwnedFd, one_round: fn() -> MutexGuard<'static, T>, kill: impl Fn(&T)) -> Infallible {
-    let is_due = |timeout: PollTimeout| {
-        poll(&mut [PollFd::new(due.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|readable| readable > 0)
-    };
     let kill_if_due = || {
         let round = one_round();
-        let due = is_due(PollTimeout::ZERO);
-        if due {
+        let is_due = system::is_readable(due.as_fd());
+        if is_due {
             kill(&round);
         }
-        due
+        is_due
     };
     loop {
-        is_due(PollTimeout::NONE);
+        let _ = poll(&mut [PollFd::new(due.as_fd(), PollFlags::POLLIN)], PollTimeout::NONE);
         in_rounds(kill_if_due);
     }
 }

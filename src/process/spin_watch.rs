@@ -69,7 +69,7 @@ struct Steps {
     /// [`IDLE`], [`BUSY`] or [`REAPING`].
     doing: AtomicU8,
     /// Is held by the thread that has changed the watched one's scheduling, until it has changed it back.
-    is_ordinary: Mutex<()>,
+    scheduling_lock: Mutex<()>,
 }
 
 impl Steps {
@@ -177,9 +177,9 @@ pub(crate) fn fork_with<T>(scheduling: Scheduling, fork: impl FnOnce() -> T) -> 
         let watched = this.get();
         // The watch may have changed the present scheduling.
         let own = watched.map_or_else(Scheduling::current, |watched| Ok(watched.scheduling));
-        let _is_ordinary = watched.map(|watched| {
+        let _lock = watched.map(|watched| {
             watched.steps.begin(BUSY);
-            locked(&watched.steps.is_ordinary)
+            locked(&watched.steps.scheduling_lock)
         });
         // If it fails, the child changes its own.
         let _ = scheduling.set_for(this_thread);
@@ -195,7 +195,7 @@ pub(crate) fn end_watch() {
     WATCHED.with(|this| {
         if let Some(watched) = this.get() {
             watched.steps.begin(BUSY);
-            mem::forget(locked(&watched.steps.is_ordinary));
+            mem::forget(locked(&watched.steps.scheduling_lock));
         }
     });
 }
@@ -224,7 +224,7 @@ fn watch(watched: &Watched) -> Infallible {
 #[expect(clippy::disallowed_methods, reason = "the time is what the other threads get")]
 fn give_way(Watched { thread, scheduling, steps, .. }: &Watched, step: u64) {
     // If it is held, the thread is an ordinary one already.
-    let Ok(_is_ordinary) = steps.is_ordinary.try_lock() else { return };
+    let Ok(_lock) = steps.scheduling_lock.try_lock() else { return };
     if Scheduling::ordinary().set_for(*thread).is_ok() {
         for _ in 0..YIELDS_FOR {
             thread::sleep(LOOK_EVERY);

@@ -67,74 +67,74 @@ const COMMON: &[Opt] = &[
 ];
 
 const ELECTION: &[Opt] = &[
-        Opt::new("name", "Name of this candidate, in the log and for the others")
-            .value("NAME")
-            .computed("<host>:<pid>")
-            .more("1 to 255 bytes."),
-        Opt::new("roles", "Stand in N elections, or in one for each name").value("N|NAME,..").more(
-            "A job runs for each role that is led here, with the role in NELI_ROLE. Give every candidate the same \
-               roles. Not with --wait, --overlap, --once, --window or --schedule. See docs/service.md.",
+    Opt::new("name", "Name of this candidate, in the log and for the others")
+        .value("NAME")
+        .computed("<host>:<pid>")
+        .more("1 to 255 bytes."),
+    Opt::new("roles", "Stand in N elections, or in one for each name").value("N|NAME,..").more(
+        "A job runs for each role that is led here, with the role in NELI_ROLE. Give every candidate the same \
+           roles. Not with --wait, --overlap, --once, --window or --schedule. See docs/service.md.",
+    ),
+    Opt::new("spread", "Move roles until each candidate leads a fair share")
+        .takes(Takes::OneOf("yes|no", &["yes", "no"]))
+        .default("yes")
+        .more("no: they stay where they are. yes: not with --priority. Only with --roles."),
+    Opt::new("max-roles", "Lead at most N roles in this process")
+        .value("N")
+        .computed("no limit")
+        .more("If all candidates together may lead too few, some roles have no leader. Only with --roles; not with --preempt."),
+    Opt::new("elect", "Which candidate claims first when nobody leads")
+        .takes(Takes::OneOf("group|log", &["group", "log"]))
+        .default("group")
+        .more(
+            "group: the member that Kafka's consumer group chooses. log: any candidate; no right on a group is \
+           needed. See WHO GOES FIRST in neli-run(1).",
         ),
-        Opt::new("spread", "Move roles until each candidate leads a fair share")
-            .takes(Takes::OneOf("yes|no", &["yes", "no"]))
-            .default("yes")
-            .more("no: they stay where they are. yes: not with --priority. Only with --roles."),
-        Opt::new("max-roles", "Lead at most N roles in this process")
-            .value("N")
-            .computed("no limit")
-            .more("If all candidates together may lead too few, some roles have no leader. Only with --roles; not with --preempt."),
-        Opt::new("elect", "Which candidate claims first when nobody leads")
-            .takes(Takes::OneOf("group|log", &["group", "log"]))
-            .default("group")
-            .more(
-                "group: the member that Kafka's consumer group chooses. log: any candidate; no right on a group is \
-               needed. See WHO GOES FIRST in neli-run(1).",
-            ),
-        Opt::new("patience", "Time for which the group's choice alone may claim")
-            .value("DURATION|never")
-            .default("500ms")
-            .more(
-                "never: the others never claim (not with --priority; with --roles they do, after 500ms). Not \
-               with --elect log.",
-            ),
-        Opt::new("priority", "Claim before candidates of a lower priority")
-            .value("N")
-            .default("0")
-            .more("0 to 1000. Not with --patience never. See WHO GOES FIRST in neli-run(1)."),
-        Opt::new("preempt", "Ask a leader of a lower priority to stand down")
-            .takes(Takes::Optional("DURATION", "1m"))
-            .more(
-                "It asks once it has stood by for DURATION under that leader: 1m if not given, at least 1s; ten times that if its last \
-               lead was fenced or unhealthy, or its guard died. Needs a --priority above 0.",
-            ),
-        Opt::new("wait", "Exit with 75 if not leading after this time").value("DURATION").computed("no limit").more(
-            "From the start to the first lead; if the leader has died, however long ago, neli-run first waits for \
-               its lease. 0: lead at once or exit, after 5s if Kafka does not answer.",
+    Opt::new("patience", "Time for which the group's choice alone may claim")
+        .value("DURATION|never")
+        .default("500ms")
+        .more(
+            "never: the others never claim (not with --priority; with --roles they do, after 500ms). Not \
+           with --elect log.",
         ),
+    Opt::new("priority", "Claim before candidates of a lower priority")
+        .value("N")
+        .default("0")
+        .more("0 to 1000. Not with --patience never. See WHO GOES FIRST in neli-run(1)."),
+    Opt::new("preempt", "Ask a leader of a lower priority to stand down")
+        .takes(Takes::Optional("DURATION", "1m"))
+        .more(
+            "It asks once it has stood by for DURATION under that leader: 1m if not given, at least 1s; ten times that if its last \
+           lead was fenced or unhealthy, or its guard died. Needs a --priority above 0.",
+        ),
+    Opt::new("wait", "Exit with 75 if not leading after this time").value("DURATION").computed("no limit").more(
+        "From the start to the first lead; if the leader has died, however long ago, neli-run first waits for \
+           its lease. 0: lead at once or exit, after 5s if Kafka does not answer.",
+    ),
 ];
 
 const KAFKA: &[Opt] = &[
-        Opt::new("embedded", "Try neli-run on this machine, without Kafka").more(
-            "The first candidate starts a small broker, which ends after the last. Its journal is in memory, and \
-               other machines can't reach it.",
+    Opt::new("embedded", "Try neli-run on this machine, without Kafka").more(
+        "The first candidate starts a small broker, which ends after the last. Its journal is in memory, and \
+           other machines can't reach it.",
+    ),
+    Opt::new("topic", "Topic of the journal, made if missing")
+        .short('t')
+        .value("NAME")
+        .computed("<group>.neli")
+        .more(
+            "The same for all candidates: each topic has a leader of its own. Several elections may share a topic. 1 to 249 of \
+           a-z A-Z 0-9 . _ -, and neither . nor ..",
         ),
-        Opt::new("topic", "Topic of the journal, made if missing")
-            .short('t')
-            .value("NAME")
-            .computed("<group>.neli")
-            .more(
-                "The same for all candidates: each topic has a leader of its own. Several elections may share a topic. 1 to 249 of \
-               a-z A-Z 0-9 . _ -, and neither . nor ..",
-            ),
-        Opt::new("no-create-topic", "Exit with 125 if the topic is missing")
-            .more("Also if it is deleted and created again."),
-        Opt::new("property", "Set a property of librdkafka; repeatable")
-            .short('X')
-            .takes(Takes::Each("KEY=VALUE"))
-            .more(
-                "A key's last value counts; properties that the protocol needs, or another option sets, are refused. \
-               Put passwords into a --properties file. NELI_RUN_PROPERTY has one KEY=VALUE a line.",
-            ),
+    Opt::new("no-create-topic", "Exit with 125 if the topic is missing")
+        .more("Also if it is deleted and created again."),
+    Opt::new("property", "Set a property of librdkafka; repeatable")
+        .short('X')
+        .takes(Takes::Each("KEY=VALUE"))
+        .more(
+            "A key's last value counts; properties that the protocol needs, or another option sets, are refused. \
+           Put passwords into a --properties file. NELI_RUN_PROPERTY has one KEY=VALUE a line.",
+        ),
 ];
 
 const TIMING: &[Opt] = &[
@@ -218,44 +218,44 @@ const JOB: &[Opt] = &[
 ];
 
 const COMMANDS: &[Opt] = &[
-        Opt::new("health-cmd", "Shell command whose status says if the job is healthy").value("COMMAND").more(
-            "/bin/sh -c runs it beside the job, with its environment; the output goes to stderr, the last line of \
-               a failure also to the log. After --health-failures in a row this candidate stands down.",
-        ),
-        Opt::new("health-interval", "Time between two health commands")
-            .value("DURATION")
-            .default("10s")
-            .more("From the end of one to the start of the next; the first starts this long after the job. Only with --health-cmd."),
-        Opt::new("health-timeout", "Time after which a health command has failed")
-            .value("DURATION")
-            .default("5s")
-            .more("Its process group is killed then. Only with --health-cmd."),
-        Opt::new("health-failures", "Number of failures in a row that make a job unhealthy")
-            .value("N")
-            .default("3")
-            .more("Each run of the job starts at 0. Only with --health-cmd."),
-        Opt::new("health-start", "Time that a job has to become healthy")
-            .value("DURATION")
-            .default("0")
-            .more("An earlier failure in a run counts only after a success. Only with --health-cmd."),
-        Opt::new("on-lead", "Shell command to run when this candidate wins the lead").value("COMMAND").more(
-            "/bin/sh -c runs each hook beside the job, with its environment and more (ENVIRONMENT in \
-               neli-run(1)); the output goes to stderr. Only the exit of neli-run waits for a hook, which is killed \
-               after 10s, as is its process group when it ends. This one begins with the lead's first run, and ends \
-               with the job.",
-        ),
-        Opt::new("on-exit", "Shell command to run after each run of the job").value("COMMAND").more(
-            "It begins when nothing of the run is left, and delays neither the release nor the next run. NELI_EXIT \
-               or NELI_SIGNAL tells how the run ended; NELI_WHY is exited or stopped. Of 8 at once the oldest is \
-               killed.",
-        ),
-        Opt::new("on-standby", "Shell command to run when this candidate stands by").value("COMMAND").more(
-            "Also at the exit after a lead; NELI_WHY says why a lead ended. If neli-run is killed, it runs \
-             no hook, and the shell of one that runs is killed, but not what that has started.",
-        ),
-        Opt::new("on-fence", "Shell command to run after a fence has killed the job")
-            .value("COMMAND")
-            .more("NELI_WHY is fenced, guard-died or superseded."),
+    Opt::new("health-cmd", "Shell command whose status says if the job is healthy").value("COMMAND").more(
+        "/bin/sh -c runs it beside the job, with its environment; the output goes to stderr, the last line of \
+           a failure also to the log. After --health-failures in a row this candidate stands down.",
+    ),
+    Opt::new("health-interval", "Time between two health commands")
+        .value("DURATION")
+        .default("10s")
+        .more("From the end of one to the start of the next; the first starts this long after the job. Only with --health-cmd."),
+    Opt::new("health-timeout", "Time after which a health command has failed")
+        .value("DURATION")
+        .default("5s")
+        .more("Its process group is killed then. Only with --health-cmd."),
+    Opt::new("health-failures", "Number of failures in a row that make a job unhealthy")
+        .value("N")
+        .default("3")
+        .more("Each run of the job starts at 0. Only with --health-cmd."),
+    Opt::new("health-start", "Time that a job has to become healthy")
+        .value("DURATION")
+        .default("0")
+        .more("An earlier failure in a run counts only after a success. Only with --health-cmd."),
+    Opt::new("on-lead", "Shell command to run when this candidate wins the lead").value("COMMAND").more(
+        "/bin/sh -c runs each hook beside the job, with its environment and more (ENVIRONMENT in \
+           neli-run(1)); the output goes to stderr. Only the exit of neli-run waits for a hook, which is killed \
+           after 10s, as is its process group when it ends. This one begins with the lead's first run, and ends \
+           with the job.",
+    ),
+    Opt::new("on-exit", "Shell command to run after each run of the job").value("COMMAND").more(
+        "It begins when nothing of the run is left, and delays neither the release nor the next run. NELI_EXIT \
+           or NELI_SIGNAL tells how the run ended; NELI_WHY is exited or stopped. Of 8 at once the oldest is \
+           killed.",
+    ),
+    Opt::new("on-standby", "Shell command to run when this candidate stands by").value("COMMAND").more(
+        "Also at the exit after a lead; NELI_WHY says why a lead ended. If neli-run is killed, it runs \
+         no hook, and the shell of one that runs is killed, but not what that has started.",
+    ),
+    Opt::new("on-fence", "Shell command to run after a fence has killed the job")
+        .value("COMMAND")
+        .more("NELI_WHY is fenced, guard-died or superseded."),
 ];
 
 const LOG: &[Opt] = &[

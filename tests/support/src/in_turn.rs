@@ -4,11 +4,11 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard};
 use std::thread;
 
-/// One of these for the whole test run. A static is never dropped, so brokers in it end when their pipes close, at the end of the process.
+/// A value that the tests of a run have one after the other. A static is never dropped, so brokers in it end when their pipes close, at the end of the process.
 #[derive(Debug)]
 pub struct InTurn<T>(Mutex<Option<T>>);
 
-/// It, for one test; and what is done with it at the end of a turn in which the test did not fail.
+/// The value, lent to one test until this is dropped; and what is done with it then, if the test did not fail.
 #[derive(Debug)]
 pub struct Turn<T: 'static>(MutexGuard<'static, Option<T>>, fn(&mut T));
 
