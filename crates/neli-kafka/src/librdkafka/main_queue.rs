@@ -51,12 +51,15 @@ impl MainQueue {
     pub(crate) fn wait(&self, limit: Option<Duration>) {
         // SAFETY: the queue is alive.
         let is_empty = unsafe { c::rd_kafka_queue_length(self.queue.as_ptr()) } == 0;
-        let timeout = limit.map_or(PollTimeout::NONE, |limit| PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX));
-        let mut written = [PollFd::new(self.wakeup.as_fd(), PollFlags::POLLIN)];
         // librdkafka writes to the descriptor when an event comes into an empty queue, and again only after the queue was polled.
-        if is_empty && poll(&mut written, timeout).is_ok_and(|ready| ready > 0) {
+        if is_empty && limit.is_none_or(|limit| self.is_written_within(limit)) {
             let _ = self.wakeup.read();
         }
+    }
+
+    fn is_written_within(&self, limit: Duration) -> bool {
+        let timeout = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
+        poll(&mut [PollFd::new(self.wakeup.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|ready| ready > 0)
     }
 
     /// A write to this ends the present wait, or the next one.
