@@ -83,6 +83,12 @@ fn a_property_must_be_one_of_librdkafka() {
         let most = format!("{linger}: must be at most 10: each claim and heartbeat waits for so long");
         refused_property(&format!("{linger}=10.5"), &most);
     }
+    for (property, least) in [("queue.buffering.max.messages", 30_000), ("queue.buffering.max.kbytes", 16_384)] {
+        for (key, low) in [(property.to_owned(), 1), (format!("topic.{property}"), least - 1)] {
+            let why = format!("{key}: must be at least {least}: all roles may claim at once");
+            refused_property(&format!("{key}={low}"), &why);
+        }
+    }
     refused_property("fetch.min.bytes=2", "fetch.min.bytes: must be 1: a claim or heartbeat would be read late");
     refused(
         "-g g -b a:1 --properties /dev/zero -- true",

@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::election::Properties;
 use crate::embedded;
 use crate::librdkafka::cluster_id;
+use crate::properties::{QUEUED_KIB, QUEUED_MESSAGES};
 use crate::text::{NEUTRAL, Words};
 use crate::threads::locked;
 
@@ -135,9 +136,8 @@ impl Access {
         let debug = self.users_debug().map_or_else(|| "msg".to_owned(), |debug| format!("{debug},msg"));
         let mut config = self.client(
             &[
-                // The most roles may all claim at once.
-                ("queue.buffering.max.kbytes", "16384"),
-                ("queue.buffering.max.messages", "30000"),
+                ("queue.buffering.max.kbytes", &QUEUED_KIB.to_string()),
+                ("queue.buffering.max.messages", &QUEUED_MESSAGES.to_string()),
                 ("queue.buffering.max.ms", "0"),
                 ("retry.backoff.max.ms", "200"),
                 ("retry.backoff.ms", "20"),

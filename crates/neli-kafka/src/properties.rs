@@ -47,6 +47,10 @@ const ENDS_PRODUCERS: &str = "its errors end a producer for good; a record that 
 /// The longest time for which a record may wait for others, in milliseconds: Java clients' is 5, and the shortest heartbeat interval 10.
 const LONGEST_LINGER_MS: f64 = 10.0;
 
+/// The room for the records of a producer. The most roles may all claim at once, and a record without room would count as refused by Kafka.
+pub(crate) const QUEUED_MESSAGES: u64 = 30_000;
+pub(crate) const QUEUED_KIB: u64 = 16_384;
+
 /// The mechanisms of a login. librdkafka checks them only when a client is created.
 const MECHANISMS: [&str; 5] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"];
 const AWS: &str = "AWS_MSK_IAM";
@@ -94,6 +98,15 @@ fn validate(key: &str, value: &str, words: &Words) -> Result<(), String> {
     // Shared with other programs, a file of properties may contain what makes many records cheap, and a heartbeat late.
     if canonical(key) == "queue.buffering.max.ms" && value.parse().is_ok_and(|ms: f64| ms > LONGEST_LINGER_MS) {
         return Err(format!("must be at most {LONGEST_LINGER_MS}: each claim and heartbeat waits for so long"));
+    }
+    let least = match canonical(key) {
+        "queue.buffering.max.kbytes" => Some(QUEUED_KIB),
+        "queue.buffering.max.messages" => Some(QUEUED_MESSAGES),
+        _ => None,
+    };
+    // 0 is no limit.
+    if let Some(least) = least.filter(|least| value.parse().is_ok_and(|most: u64| (1..*least).contains(&most))) {
+        return Err(format!("must be at least {least}: all roles may claim at once"));
     }
     if name == "fetch.min.bytes" && value.parse().is_ok_and(|bytes: u64| bytes > 1) {
         return Err("must be 1: a claim or heartbeat would be read late".to_owned());
