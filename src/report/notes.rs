@@ -202,7 +202,8 @@ pub(crate) fn event(note: &Note, moment: Moment<'_>) -> Event {
             let effect = if *counts {
                 "this counts as a failed run"
             } else {
-                "no run is recorded, and this candidate releases: another may run the job, or this one later"
+                "the run is recorded as begun, without an outcome, and this candidate releases: another may run the job, or \
+                 this one later"
             };
             Event::error(format!("{command}: can't be started: {}; {effect}", why_not_started(&error)))
         }

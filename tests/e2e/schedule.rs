@@ -220,6 +220,32 @@ fn runs_are_counted_across_machines_and_the_last_success_is_kept() {
     stop(second);
 }
 
+/// COMMAND is removed before its first time. The log, at once and when that time is over, and `status` say what is recorded: that the run has begun.
+#[test]
+fn a_run_that_can_not_be_started_is_recorded_as_begun() {
+    let election = election(Elector::Log);
+    let job = election.directory().join("job");
+    fs::copy("/bin/true", &job).unwrap();
+    let candidate = election.candidate().option("--schedule", "every 2s").option("--name", "a");
+    let mut daemon = candidate.job([job.to_str().unwrap()]).start();
+    daemon.await_event("window_awaited");
+    fs::remove_file(&job).unwrap();
+    let message = daemon.await_event("error").text("message").to_owned();
+    assert!(message.contains("; the run is recorded as begun, without an outcome, and "), "{message}");
+    let skipped = daemon.await_event("window_skipped");
+    assert_eq!(skipped.text("why"), "unfinished");
+    let answer = election.ask("status", &[]);
+    assert!(answer.text.contains(": begun by a at "), "{answer:?}");
+    stop(daemon);
+    let raw = harness::journal::read(Kafka::shared(), &format!("{}.once", election.topic()));
+    let attempt = |record: &harness::journal::Raw| {
+        let value = record.payload.as_deref().filter(|_| record.key.ends_with(b"%attempt"))?;
+        Some(String::from_utf8_lossy(value).contains(r#""outcome":"running""#))
+    };
+    let attempts: Vec<bool> = raw.iter().filter_map(attempt).collect();
+    assert!(!attempts.is_empty() && attempts.iter().all(|is_begun| *is_begun), "{raw:?}");
+}
+
 /// There is one fact per election, about the newest window.
 #[test]
 fn only_the_newest_window_is_recorded() {

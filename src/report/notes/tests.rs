@@ -187,6 +187,17 @@ fn object(note: &Note) -> String {
     line.trim_end().to_owned()
 }
 
+/// Once its window is over, that it was not finished is said of it.
+#[test]
+fn a_run_that_could_not_be_started_is_said_to_be_recorded_as_begun() {
+    let sentence = noted(&Note::NotStarted { errno: 2, counts: false }).sentence().to_owned();
+    assert_eq!(
+        sentence,
+        "./job: can't be started: no such file or directory; the run is recorded as begun, without an outcome, and this candidate releases: \
+         another may run the job, or this one later"
+    );
+}
+
 #[test]
 fn a_refusal_beside_another_candidate_names_the_option() {
     let overlap = |is_theirs| Refusal::Overlap { name: "web2".into(), is_theirs };
