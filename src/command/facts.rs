@@ -172,7 +172,7 @@ pub(super) struct LastRun {
     said: Option<Box<str>>,
     /// The last request to forget each key or window.
     forgotten: BTreeMap<Box<str>, Fact>,
-    /// The run of a skipped window that began and did not finish.
+    /// The run of a skipped window that began and did not finish, or of a key or window that was forgotten while it went on.
     unfinished: Option<Fact>,
 }
 
@@ -197,13 +197,21 @@ impl LastRun {
         if let Some(last) = before.take_if(|last| counts && is_late(&last.fact)) {
             return Self { forgotten, ..last };
         }
-        let (before, ended) = before.map(|before| (before.fact, before.account.last)).unzip();
+        let (before, ended, unfinished) =
+            before.map_or((None, None, None), |before| (Some(before.fact), before.account.last, before.unfinished));
         // A version before wrote no account of it.
-        let ended = ended.flatten().filter(|run| is_of_same(run));
-        let is_cut_off = |before: &Fact| {
-            (before.outcome, fact.outcome) == (Outcome::Running, Outcome::Skipped) && before.key == fact.key
+        let ended = ended.filter(|run| is_of_same(run));
+        let begun = before.clone().filter(|before| before.outcome == Outcome::Running);
+        let unfinished = match fact.outcome {
+            Outcome::Skipped => begun,
+            // A second request changes nothing.
+            Outcome::Forgotten => begun.or(unfinished),
+            // The next attempt of a run that was forgotten.
+            Outcome::Running if !counts => Some(fact.clone()),
+            Outcome::Done | Outcome::Failed | Outcome::Running => None,
         };
-        let unfinished = before.clone().filter(is_cut_off);
+        let shown = before.as_ref().map(|before| &before.key);
+        let unfinished = unfinished.filter(|run| run.key == fact.key && Some(&run.key) == shown);
         let mut own = Self { forgotten, unfinished, ..Self::of(fact) };
         own.account.last = own.account.last.or(ended).filter(|run| !is_forgotten(&own.forgotten, run));
         match before {
@@ -236,6 +244,12 @@ impl LastRun {
             self.fact = Fact { outcome, exit: Some(exit), at_ms: None, ..self.fact.clone() };
             self.account.last = Some(self.fact.clone().into());
         }
+    }
+
+    /// Learns who leads: a run that was forgotten goes on for as long as its runner leads.
+    pub(super) fn learn_leadership(&mut self, current: Leadership<'_>) {
+        let is_gone = |run: &mut Fact| outcome(run, current) != RUNNING;
+        self.unfinished.take_if(|run| self.fact.outcome == Outcome::Forgotten && is_gone(run));
     }
 
     /// Whether the run that this release names was forgotten since, so that the key or window is to run again.
@@ -376,7 +390,15 @@ pub(super) fn row(fact: &Fact, now_ms: u64) -> (&'static str, String) {
     row_with(fact, None, now_ms, true)
 }
 
-/// The same for a window that is skipped after this run of it, which did not finish, and without the next one if another schedule counts.
+/// Who has forgotten a key or window, and whether it runs again.
+pub(super) fn forgotten(request: &Fact, now_ms: u64) -> String {
+    let by = writer(request.name.as_deref(), request.at_ms);
+    let is_over = request.window.is_some_and(|window| window.until_ms <= now_ms);
+    format!("forgotten by {by}{}", if is_over { "" } else { ", so that it runs again" })
+}
+
+/// The same for a window that is skipped after this run of it, which did not finish, or for what was forgotten while this run goes on, and without
+/// the next window if another schedule counts.
 fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64, has_next: bool) -> (&'static str, String) {
     let by = writer(fact.name.as_deref(), fact.at_ms);
     let ran = fact.ran_ms.map_or_else(String::new, |ran| format!(" after {}", spoken(Duration::from_millis(ran))));
@@ -391,8 +413,8 @@ fn row_with(fact: &Fact, unfinished: Option<&Fact>, now_ms: u64, has_next: bool)
             Some(run) => format!("{}, not finished, and not begun again", begun(run)),
         },
         Outcome::Forgotten => {
-            let is_over = fact.window.is_some_and(|window| window.until_ms <= now_ms);
-            format!("forgotten by {by}{}", if is_over { "" } else { ", so that it runs again" })
+            let run = unfinished.map_or_else(String::new, |run| begun(run) + "; ");
+            run + &forgotten(fact, now_ms)
         }
     };
     let Some(window) = fact.window else { return ("once", format!("{}: {how}", fact.key)) };
@@ -653,6 +675,31 @@ mod tests {
         assert_eq!((again.fact.outcome, again.fact.term), (Outcome::Running, 12));
         let another = Fact { key: "another".into(), ..of(Outcome::Forgotten, 13, 1) };
         assert_eq!(LastRun::after(Some(again), another).fact.term, 12, "the last run is still the last one");
+    }
+
+    /// `forget --force`, twice. When the run has ended, or its runner is gone, only the request counts.
+    #[test]
+    fn a_run_that_goes_on_though_it_was_forgotten_is_shown_with_the_request() {
+        let of = |outcome, forgets| Fact { forgets, ..Fact { term: 0, ..fact(outcome, None) } };
+        let begun = "begun by db2 at 2026-01-31 12:00:00Z (term 0, attempt 1); ";
+        let forgotten = "forgotten by db2 at 2026-01-31 12:00:00Z, so that it runs again";
+        let (heard, now) = (HeardBefore::new(), read_at());
+        let observer = heard.seen().read.observer();
+        let ago = ReadAt { now: now.now - Duration::from_secs(3), wall_ms: now.wall_ms - 3_000 };
+        let [request, again] = [1, 2].map(|forgets| of(Outcome::Forgotten, forgets));
+        for (next, at, run) in [
+            (request, ago, begun),
+            (again.clone(), ago, begun),
+            (of(Outcome::Running, 0), ago, begun),
+            (of(Outcome::Done, 0), ago, ""),
+            (again, now, ""),
+        ] {
+            let log = [of(Outcome::Running, 0), of(Outcome::Forgotten, 1), next];
+            let last = log.into_iter().fold(None, |before, fact| Some(LastRun::after(before, fact)));
+            let mut last = last.expect("a run");
+            last.learn_leadership(observer.leadership(at));
+            assert_eq!(last.rows(at.wall_ms)[0], ("once", format!("v1.42: {run}{forgotten}")));
+        }
     }
 
     /// It was written again, or its acknowledgement was lost and it was sent twice.

@@ -77,6 +77,7 @@ async fn show(look: &Look, is_live: bool) -> Result<ExitStatus> {
     loop {
         if let (Some(run), Ok(seen)) = (&mut run, observation.first()) {
             run.learn_release(seen.read);
+            run.learn_leadership(seen.read.observer().leadership(at));
             run.learn_schedule(seen.read.observer(), at);
         }
         let mapping = observation.found.mapping.as_ref();

@@ -87,7 +87,17 @@ fn a_run_whose_key_was_forgotten_meanwhile_is_not_shown_as_done() {
     let mut runner = once(&election, &job).start();
     await_run(&election, 1);
     assert_eq!(forget(&election, &["--once", KEY, "--force"]).1, 0);
-    assert_eq!(election.ask("status", &["--once", KEY, "--json"]).json()["state"], "running");
+    let object = election.ask("status", &["--once", KEY, "--json"]).json();
+    assert_eq!((object["state"].as_str(), object["run"]["outcome"].as_str()), (Some("running"), Some("running")));
+    let why = object["why"].as_str().unwrap_or_default();
+    assert!(why.starts_with("forgotten by ") && why.ends_with(", so that it runs again"), "{object}");
+    for options in [&["--once", KEY][..], &[]] {
+        let text = election.ask("status", options).text;
+        let (begun, again) = (format!("{KEY}: begun by "), "; forgotten by ");
+        let is_whole =
+            |line: &str| line.contains(&begun) && line.contains(again) && line.ends_with(", so that it runs again");
+        assert!(text.lines().any(is_whole), "{text}");
+    }
     assert_eq!(forget(&election, &["--once", KEY]).0["outcome"], "running");
     election.create_go_file();
     assert_eq!(runner.status(), 0);

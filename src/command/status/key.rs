@@ -37,14 +37,19 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             Ok((state, recorded.map(|(fact, _)| fact.clone())))
         };
         let of_windows = matches!(known, Ok((_, None))) && facts::has_windows(seen.election, look).await?;
-        Ok((seen.election.clone(), known, of_windows.then_some(OF_WINDOWS)))
+        // It was forgotten while it runs.
+        let request = facts.forgotten.as_ref().filter(|_| recorded.is_some_and(|(run, _)| facts.has_forgotten(run)));
+        let forgotten = request.map(|request| facts::forgotten(request, at.wall_ms));
+        Ok((seen.election.clone(), known, (of_windows.then_some(OF_WINDOWS), forgotten)))
     });
-    let (election, known, of_windows) = or_no_answer(known, |why| (look.election.clone(), Err(why), None))?;
+    let (election, known, (of_windows, forgotten)) =
+        or_no_answer(known, |why| (look.election.clone(), Err(why), (None, None)))?;
     let (state, status, sentence) = match &known {
         Ok((state, fact)) => {
             let is_done = *state == DONE;
             let gone = if *state == INTERRUPTED { "; its runner is gone, and the next candidate runs it" } else { "" };
-            let shown = fact.as_ref().map(|fact| facts::row(fact, clock::wall_ms()).1);
+            let again = forgotten.as_ref().map_or_else(String::new, |forgotten| format!("; {forgotten}"));
+            let shown = fact.as_ref().map(|fact| facts::row(fact, clock::wall_ms()).1 + &again);
             let shown = shown.unwrap_or_else(|| format!("{key}: {}", of_windows.unwrap_or("nothing is recorded")));
             (*state, if is_done { ExitStatus::SUCCESS } else { ExitStatus::VACANT }, format!("{shown}{gone}"))
         }
@@ -56,7 +61,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             json!({
                 "key": key,
                 "state": state,
-                "why": known.as_ref().err().map(String::as_str).or(of_windows),
+                "why": known.as_ref().err().map(String::as_str).or(of_windows).or(forgotten.as_deref()),
                 "run": known.as_ref().ok().and_then(|(_, fact)| fact.as_ref()).map(run),
             }),
         ]))
