@@ -58,9 +58,6 @@ struct LastErrors {
 impl KafkaContext {
     /// The context for a client of `access`.
     pub(super) fn new(access: &Access) -> Self {
-        // As librdkafka begins to use it, OpenSSL would have an exit of the process free what librdkafka's threads still use (SIGSEGV).
-        #[cfg(feature = "ssl")]
-        openssl_sys::init();
         Self { access: access.clone(), last_errors: Mutex::default(), rebootstrap: Rebootstrap::new(&access.bootstrap) }
     }
 
