@@ -489,8 +489,8 @@ impl Builder {
     }
 
     fn access(&self) -> Result<Access, Error> {
-        // As librdkafka begins to use it, OpenSSL would have an exit of the process free what librdkafka's threads still use (SIGSEGV). The
-        // program has no such exit (`exit_at_once`), and no need of what takes a millisecond of its start and of each release for the dead.
+        // As librdkafka begins to use it, OpenSSL would have an exit of the process free what librdkafka's threads still use (SIGSEGV).
+        // `neli-run` ends without such an exit, and this takes time that a start and a release for the dead don't have.
         #[cfg(feature = "ssl")]
         openssl_sys::init();
         let properties = self.checked_properties()?;
