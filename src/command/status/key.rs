@@ -37,7 +37,7 @@ pub(super) fn main(look: &Look, key: &str) -> Result<ExitStatus> {
             Ok((state, recorded.map(|(fact, _)| fact.clone())))
         };
         let of_windows = matches!(known, Ok((_, None))) && facts::has_windows(seen.election, look).await?;
-        // It was forgotten while it runs.
+        // The request to forget the key, if it came after this run had begun.
         let request = facts.forgotten.as_ref().filter(|_| recorded.is_some_and(|(run, _)| facts.has_forgotten(run)));
         let forgotten = request.map(|request| facts::forgotten(request, at.wall_ms));
         Ok((seen.election.clone(), known, (of_windows.then_some(OF_WINDOWS), forgotten)))
