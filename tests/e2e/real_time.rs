@@ -28,9 +28,12 @@ fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
     let term = run.await_lead();
     election.await_witness(term);
     for round in 0..2 {
-        let shown = |process| scheduling(process);
         let job = run.await_job();
-        assert_eq!([run.process(), run.guard(), job].map(shown), [(1, 11), (1, 11), (1, 10)], "round {round}");
+        assert_eq!(scheduling(job), (1, 10), "round {round}");
+        // On a busy machine a step of theirs lasts, and then they are ordinary processes for moments.
+        for process in [run.process(), run.guard()] {
+            wait::until_true("a priority above the job's", || scheduling(process) == (1, 11));
+        }
         if round == 0 {
             run.guard().signal(Signal::SIGKILL);
             run.await_event("guard_lost");
@@ -38,12 +41,13 @@ fn a_job_in_real_time_has_its_guard_and_supervisor_above_it() {
             wait::until_true("its job", || run.events("job_started").iter().any(|event| event.number("term") == next));
         }
     }
-    let mut threads = fs::read_dir(format!("/proc/{}/task", run.process().pid)).expect("it lives").flatten();
-    assert!(threads.all(|thread| {
+    let threads = fs::read_dir(format!("/proc/{}/task", run.process().pid)).expect("it lives").flatten();
+    for thread in threads {
         let thread = thread.file_name().to_string_lossy().parse().expect("a number");
         // One thread watches the main thread, with a higher priority.
-        Process::find(thread).is_none_or(|thread| [(1, 11), (1, 12)].contains(&scheduling(thread)))
-    }));
+        let is_above = || Process::find(thread).is_none_or(|thread| [(1, 11), (1, 12)].contains(&scheduling(thread)));
+        wait::until_true("a priority above the job's", is_above);
+    }
     election.close([run]);
 }
 
