@@ -5,13 +5,15 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
-use harness::candidate::Elector;
+use harness::candidate::{Candidate, Elector};
 use harness::election::{Answer, TestElection};
 use harness::install;
 use harness::journal::Pen;
-use harness::kafka::Kafka;
+use harness::kafka::{Kafka, Wired};
+use harness::network::LinkConditions;
 use harness::not_tested;
 use harness::process::may_schedule_in_real_time;
 use harness::wait;
@@ -67,22 +69,16 @@ fn after_a_suspension_the_job_is_killed() {
 #[test]
 fn a_step_of_the_wall_clock_changes_nothing() {
     let election = election(Elector::Group);
-    let step = election.directory().join("step");
-    fs::write(&step, "0").expect("our own directory");
-    let mut leader = election
-        .candidate()
-        .lease("5s")
-        .variable("LD_PRELOAD", install::stepped_clock())
-        .variable("STEPPED_CLOCK", &step)
-        .start();
+    let (candidate, set_clock) = with_clock(&election, election.candidate().lease("5s"));
+    let mut leader = candidate.start();
     let term = leader.await_lead();
     election.await_witness(term);
     for seconds in ["3600", "-3600", "0"] {
-        fs::write(&step, seconds).expect("our own directory");
+        set_clock(seconds);
         await_renewals(&election, term);
     }
     assert!(leader.events("fence_warning").is_empty() && leader.events("fenced").is_empty(), "{leader:?}");
-    fs::write(&step, "360000000").expect("our own directory");
+    set_clock("360000000");
     leader.signal(Signal::SIGTERM);
     assert_eq!(leader.status(), 0);
     // A shift of eleven years proves that the process read the preloaded clock.
@@ -90,6 +86,41 @@ fn a_step_of_the_wall_clock_changes_nothing() {
     let [started, ended] = ["started", "exiting"].map(|name| year(leader.await_event(name).text("ts")));
     assert!(ended >= started + 11, "{started} {ended}");
     election.close([leader]);
+}
+
+/// The candidate, with a wall clock that the returned function sets by so many seconds.
+fn with_clock(election: &TestElection, candidate: Candidate) -> (Candidate, impl Fn(&str)) {
+    let step = election.directory().join("step");
+    fs::write(&step, "0").expect("our own directory");
+    let candidate = candidate.variable("LD_PRELOAD", install::stepped_clock()).variable("STEPPED_CLOCK", &step);
+    (candidate, move |seconds: &str| fs::write(&step, seconds).expect("our own directory"))
+}
+
+/// At a boot with a wrong hardware clock, the clock is set back while the candidate waits for its network. No wait of librdkafka lasts longer for it.
+#[test]
+fn a_clock_that_is_set_back_before_the_first_connection_delays_nothing() {
+    let lead = |elector, once| {
+        let wired = Wired::take();
+        let election = TestElection::new(PROGRAM, wired.kafka(), elector);
+        wired.wire().set(LinkConditions { refuses: true, ..LinkConditions::default() });
+        let (candidate, set_clock) = with_clock(&election, election.candidate().lease("5s"));
+        let candidate = if once { candidate.option("--once", "key") } else { candidate };
+        let mut run = candidate.start();
+        run.await_event("broker_down");
+        set_clock("-86400");
+        // All that it waits for at that moment is over.
+        wait::pause(Duration::from_secs(2));
+        wired.wire().set(LinkConditions::default());
+        election.await_witness(run.await_lead());
+        election.close([run]);
+    };
+    thread::scope(|scope| {
+        for elector in [Elector::Group, Elector::Log] {
+            for once in [true, false] {
+                scope.spawn(move || lead(elector, once));
+            }
+        }
+    });
 }
 
 /// An operator's machine with a fast clock must listen before it reports a living leader as silent, whether a record's time is by the broker's

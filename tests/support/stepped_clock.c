@@ -1,5 +1,5 @@
 /* Preloaded: the wall clock, moved by as many seconds as the file STEPPED_CLOCK says at the moment. With FAST_CLOCK CLOCK_MONOTONIC runs by so
-   many parts in a million faster than the hardware counts. No other clock is touched. */
+   many parts in a million faster than CLOCK_MONOTONIC_RAW, which is slower for it. No other clock is touched. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -24,9 +24,9 @@ int clock_gettime(clockid_t clock, struct timespec *at) {
     int answer = (int)syscall(SYS_clock_gettime, clock, at);
     if (answer == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) at->tv_sec += step();
     const char *ppm = getenv("FAST_CLOCK");
-    if (answer == 0 && ppm && clock == CLOCK_MONOTONIC) {
+    if (answer == 0 && ppm && clock == CLOCK_MONOTONIC_RAW) {
         long long nanos = at->tv_sec * 1000000000LL + at->tv_nsec;
-        nanos += nanos / 1000 * atol(ppm) / 1000;
+        nanos -= nanos / (1000000 + atol(ppm)) * atol(ppm);
         at->tv_sec = nanos / 1000000000;
         at->tv_nsec = nanos % 1000000000;
     }
@@ -51,8 +51,8 @@ time_t time(time_t *at) {
     return now.tv_sec;
 }
 
-/* The wait for a condition (librdkafka's only one by the wall clock), until a time that is looked at again every 50 ms: a step
-   makes a wait that is under way longer or shorter, as one of the kernel's clock would. */
+/* The C library's wait for a condition, if librdkafka uses that (see crates/neli-kafka/src/librdkafka/conditions.rs), until a time that is looked
+   at again every 50 ms: a step makes a wait that is under way longer or shorter, as one of the kernel's clock would. */
 int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until) {
     static int (*wait)(cnd_t *, mtx_t *, const struct timespec *);
     if (!wait) *(void **)&wait = dlsym(RTLD_NEXT, "cnd_timedwait");

@@ -21,6 +21,13 @@ pub fn wall_ms() -> u64 {
     nanos_of(ClockId::CLOCK_REALTIME) / 1_000_000
 }
 
+/// The time of `CLOCK_MONOTONIC` that is now as far away as this time of the wall clock.
+pub(crate) fn monotonic_of_wall(wall: TimeSpec) -> TimeSpec {
+    let [wall_now, now] = [ClockId::CLOCK_REALTIME, ClockId::CLOCK_MONOTONIC].map(nanos_of);
+    let left = nanos(wall).saturating_sub(wall_now);
+    TimeSpec::from_duration(Duration::from_nanos(now.saturating_add(left)))
+}
+
 /// The clocks are read this often, and the shortest reading counts: a delay between two reads makes only one reading longer.
 const READINGS: usize = 16;
 
@@ -51,11 +58,13 @@ pub fn instant_of(time: Time) -> Instant {
 
 /// Nanoseconds of a clock that every Linux has had since 2.6.39: reading it can't fail.
 fn nanos_of(clock: ClockId) -> u64 {
-    clock_gettime(clock).map_or(0, |at| {
-        let seconds = u64::try_from(at.tv_sec()).unwrap_or(0);
-        let nanos = u64::try_from(at.tv_nsec()).unwrap_or(0);
-        seconds * 1_000_000_000 + nanos
-    })
+    clock_gettime(clock).map_or(0, nanos)
+}
+
+/// Nanoseconds since a clock's zero; 0 for a time before.
+fn nanos(at: TimeSpec) -> u64 {
+    let [seconds, nanos] = [at.tv_sec(), at.tv_nsec()].map(|part| u64::try_from(part).unwrap_or(0));
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
 // ---- a timer on `CLOCK_BOOTTIME`, which goes on while the machine sleeps (R8) --------------------------------------

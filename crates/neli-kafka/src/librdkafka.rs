@@ -25,6 +25,7 @@ use crate::error_class::{ErrorClass, plain};
 
 pub(crate) use main_queue::MainQueue;
 
+mod conditions;
 mod main_queue;
 
 /// The version of librdkafka.
