@@ -5,8 +5,8 @@ use clap::{Arg, ArgAction, Command};
 
 use crate::cli::options::{self, ELECTION, OF_ELECTION, Opt, Words, options, wrapped};
 
-/// Makes the definition of the subcommand with this name, which is about this.
-type Define = fn(&'static str, &'static str) -> Command;
+/// Adds the rest to the definition of a subcommand, which has a name and what it is about.
+type Define = fn(Command) -> Command;
 
 /// Each subcommand with its name, and what it is about, in the order of the help.
 const ALL: [(&str, &str, Define); 13] = [
@@ -25,18 +25,19 @@ const ALL: [(&str, &str, Define); 13] = [
     ("man", "Print a page of the manual: neli-run man | man -l -", man),
 ];
 
-/// All subcommands.
+/// All subcommands. Each gets its options when it is used, or is described: most starts use none.
 pub(super) fn all() -> [Command; 13] {
-    ALL.map(|(name, about, define)| define(name, about))
+    ALL.map(|(name, about, define)| Command::new(name).about(about).defer(define))
 }
 
 /// A subcommand about one election, whose group is required.
-fn looks_at_one(name: &'static str, about: &'static str, more: &'static str, exit: &'static str) -> Command {
-    looks(name, about, more, exit).override_usage(format!("neli-run {name} --group <NAME> [OPTIONS]"))
+fn looks_at_one(command: Command, more: &'static str, exit: &'static str) -> Command {
+    let usage = format!("neli-run {} --group <NAME> [OPTIONS]", command.get_name());
+    looks(command, more, exit).override_usage(usage)
 }
 
-fn status(name: &'static str, about: &'static str) -> Command {
-    looks_at_one(name, about, STATUS, STATUS_EXIT)
+fn status(command: Command) -> Command {
+    looks_at_one(command, STATUS, STATUS_EXIT)
         .arg(role(SHOWN))
         .arg(value("once", "KEY", "Only show whether this key is done"))
         .arg(flag("json", "Print one JSON object for each election"))
@@ -50,8 +51,8 @@ const STATUS: &str = "Also shows which candidates stand by, the last run of --on
 const STATUS_EXIT: &str = "0 a candidate leads; 3 nobody leads; 4 this can't be determined, also if the leader has missed three heartbeats. With several \
     roles the highest of theirs. With --once: 0 the key is done; 3 it is not; 4 this can't be determined.";
 
-fn list(name: &'static str, about: &'static str) -> Command {
-    looks(name, about, LIST, LIST_EXIT)
+fn list(command: Command) -> Command {
+    looks(command, LIST, LIST_EXIT)
         .mut_arg("group", |group| group.help(LIST_GROUP).long_help(LIST_GROUP))
         .mut_arg("topic", |topic| topic.help(LIST_TOPIC).long_help(LIST_TOPIC))
         .arg(flag("watch", "Go on: a table, or a line for each change"))
@@ -72,8 +73,8 @@ const LIST: &str = "An election is listed if it has a record among the last 100,
 const LIST_EXIT: &str =
     "0; 3 no election has that --group; 4 Kafka does not answer in time, or not all topics could be read.";
 
-fn history(name: &'static str, about: &'static str) -> Command {
-    looks_at_one(name, about, HISTORY, HISTORY_EXIT)
+fn history(command: Command) -> Command {
+    looks_at_one(command, HISTORY, HISTORY_EXIT)
         .arg(role(SHOWN))
         .arg(value("since", "DURATION", "Only terms led since then or whose gap lasts: 7d, 2h"))
         .arg(flag("check", "Report violations, gaps and missing records"))
@@ -91,9 +92,9 @@ const HISTORY: &str = "GAP is the time without a leader before the next claim. I
 const HISTORY_EXIT: &str = "0; 1 with --check, if by the journal two jobs may have run at once; 3 the topic keeps no record of the \
     election; 4 Kafka does not answer in time.";
 
-fn observe(name: &'static str, about: &'static str) -> Command {
+fn observe(command: Command) -> Command {
     let listen = Opt::find("listen").map(Opt::arg);
-    told(name, about, OBSERVE, "0 after TERM or INT; 86 the address can't be used now; 125 Kafka refuses.")
+    told(command, OBSERVE, "0 after TERM or INT; 86 the address can't be used now; 125 Kafka refuses.")
         .override_usage("neli-run observe --listen <ADDRESS> [OPTIONS]")
         .args(listen)
         .arg(value("topics", "NAMES", "Only these topics; * is any text [default: *.neli]"))
@@ -106,8 +107,8 @@ const OBSERVE: &str = "Serves a page of all elections, trouble first, one of eac
     enough, and on <topic>.once for recorded runs. Topics that are made, made anew or deleted, and a Kafka that is \
     away, need no restart.";
 
-fn resign(name: &'static str, about: &'static str) -> Command {
-    looks_at_one(name, about, RESIGN, RESIGN_EXIT)
+fn resign(command: Command) -> Command {
+    looks_at_one(command, RESIGN, RESIGN_EXIT)
         .arg(role(NEEDED))
         .arg(flag("all-roles", "Ask the leaders of all roles, one after the other"))
         .arg(value("to", "NAME", "The standby that is to lead next"))
@@ -128,8 +129,8 @@ const RESIGN: &str = "The leader stops its job (--stop-timeout is the leader's) 
 const RESIGN_EXIT: &str = "0 another candidate leads (the same again if no other has claimed), or the one of --to; \
     1 not in time, but it may still happen, or another than that of --to leads; 2 no candidate stands by, answers or has room (--max-roles), or the one of --to can't lead, and nothing was asked; 3 nobody leads; 4 this can't be determined. With --all-roles the highest of theirs.";
 
-fn end(name: &'static str, about: &'static str) -> Command {
-    looks_at_one(name, about, END, END_EXIT)
+fn end(command: Command) -> Command {
+    looks_at_one(command, END, END_EXIT)
         .arg(role(NEEDED))
         .arg(flag("all-roles", "End the elections of all roles"))
         .arg(flag("yes", "Do not ask for confirmation on a terminal"))
@@ -145,8 +146,8 @@ const END: &str = "A program with the library gets Error::Ended. A candidate tha
 const END_EXIT: &str = "0 Kafka has taken the request; 1 Kafka has not said that it took it, or you have not confirmed it; 3 no candidate leads or \
     stands by, and nothing was written. With --all-roles the highest of theirs.";
 
-fn forget(name: &'static str, about: &'static str) -> Command {
-    looks(name, about, FORGET, FORGET_EXIT)
+fn forget(command: Command) -> Command {
+    looks(command, FORGET, FORGET_EXIT)
         .arg(role(NEEDED))
         .arg(value("once", "KEY", "The key to forget"))
         .arg(flag("newest-window", "Forget the newest recorded window"))
@@ -163,8 +164,8 @@ const FORGET: &str = "The records of earlier runs, done or failed, no longer cou
 const FORGET_EXIT: &str = "0 it is recorded in the topic <topic>.once; 1 Kafka has not said that it took the record, or you have not confirmed it; 2 the \
     key runs now; 3 nothing is recorded that keeps the key from running; 4 this can't be determined.";
 
-fn assert(name: &'static str, about: &'static str) -> Command {
-    looks(name, about, ASSERT, ASSERT_EXIT)
+fn assert(command: Command) -> Command {
+    looks(command, ASSERT, ASSERT_EXIT)
         .arg(role(NEEDED))
         .arg(value("epoch", "TERM", "The term, outside a job [default: NELI_EPOCH]"))
         .arg(value("min-left", "DURATION", "Time that must be left of the lease [default: 0]"))
@@ -179,15 +180,16 @@ const ASSERT: &str = "Inside a job it needs no option and no Kafka: it reads the
 const ASSERT_EXIT: &str = "0 the term is led; 83 it is not led, or --min-left is not left; 4 this can't be determined.";
 
 /// A subcommand about elections.
-fn looks(name: &'static str, about: &'static str, more: &'static str, exit: &'static str) -> Command {
-    told(name, about, more, exit).args(election())
+fn looks(command: Command, more: &'static str, exit: &'static str) -> Command {
+    told(command, more, exit).args(election())
 }
 
-/// A subcommand with this name; `more` are further sentences for `--help` and the manual, and `exit` are its exit statuses.
-fn told(name: &'static str, about: &'static str, more: &'static str, exit: &'static str) -> Command {
-    let long = format!("{}\n{}", wrapped(&format!("{about}.")), wrapped(more));
+/// A subcommand; `more` are further sentences for `--help` and the manual, and `exit` are its exit statuses.
+fn told(command: Command, more: &'static str, exit: &'static str) -> Command {
+    let about = command.get_about().map_or_else(String::new, |about| format!("{about}."));
+    let long = format!("{}\n{}", wrapped(&about), wrapped(more));
     let exit = wrapped(&format!("Exit status: {exit}"));
-    Command::new(name).about(about).long_about(long).after_help(exit).args_override_self(true)
+    command.long_about(long).after_help(exit).args_override_self(true)
 }
 
 /// The option that selects an election of `--roles`, of a subcommand that shows elections.
@@ -223,9 +225,9 @@ const WATCH: &str = "Shows a page on a terminal, and prints lines elsewhere or w
 const WATCH_EXIT: &str =
     "0; 4 Kafka does not answer in time at the start; 125 also if the topic is deleted or made anew meanwhile.";
 
-fn watch(name: &'static str, about: &'static str) -> Command {
+fn watch(command: Command) -> Command {
     let from = value("from", "WHERE", "start, end, an offset or an age (1h) [default: end]");
-    looks_at_one(name, about, WATCH, WATCH_EXIT)
+    looks_at_one(command, WATCH, WATCH_EXIT)
         .arg(role(SHOWN))
         .arg(flag("json", "Print each record, and whether it counts, as JSON"))
         .arg(from.value_parser(Words(vec!["start", "end"])).hide_possible_values(true))
@@ -234,16 +236,12 @@ fn watch(name: &'static str, about: &'static str) -> Command {
         .arg(value("timeout", "DURATION", "Limit for Kafka's first answers [default: 30s]"))
 }
 
-fn broker(name: &'static str, about: &'static str) -> Command {
-    Command::new(name).about(about).arg(value(
-        "idle-timeout",
-        "DURATION",
-        "Exit when unused for this long [default: none]",
-    ))
+fn broker(command: Command) -> Command {
+    command.arg(value("idle-timeout", "DURATION", "Exit when unused for this long [default: none]"))
 }
 
-fn completions(name: &'static str, about: &'static str) -> Command {
-    Command::new(name).about(about).arg(
+fn completions(command: Command) -> Command {
+    command.arg(
         Arg::new("SHELL")
             .required(true)
             .value_parser(Words(vec!["bash", "fish", "zsh"]))
@@ -252,8 +250,8 @@ fn completions(name: &'static str, about: &'static str) -> Command {
     )
 }
 
-fn man(name: &'static str, about: &'static str) -> Command {
-    Command::new(name).about(about).arg(
+fn man(command: Command) -> Command {
+    command.arg(
         Arg::new("SUBCOMMAND")
             .value_parser(Words(ALL.iter().map(|(name, ..)| *name).collect()))
             .hide_possible_values(true)
@@ -274,8 +272,8 @@ fn election() -> impl Iterator<Item = Arg> {
 }
 
 /// Its help shows only those of a candidate's options that concern the election.
-fn doctor(name: &'static str, about: &'static str) -> Command {
-    told(name, about, DOCTOR, "0 no check fails; 1 a check fails.")
+fn doctor(command: Command) -> Command {
+    told(command, DOCTOR, "0 no check fails; 1 a check fails.")
         .override_usage("neli-run doctor [OPTIONS] [-- <COMMAND> [ARG]...]")
         .args(options().map(candidates))
         .mut_arg("group", |group| group.help(DOCTOR_GROUP).long_help(DOCTOR_GROUP))

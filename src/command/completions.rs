@@ -1,7 +1,6 @@
 //! `completions`: a shell's completions of the command line, generated from its definition.
 
 use anyhow::{Result, bail};
-use clap::Arg;
 pub use clap_complete::Shell;
 
 use crate::cli;
@@ -39,17 +38,18 @@ pub fn script(shell: Shell) -> String {
         }
         // fish must offer completions even while an option still lacks its value.
         Shell::Fish => script.replacen("    or return\n", "    or return 0\n", 1) + FISH,
-        _ => script.replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1),
+        // In zsh a colon ends the name of a value.
+        _ => {
+            let script = script.replace(":HOST:PORT,..:", ":SERVERS:");
+            script.replacen("_neli-run() {\n", &format!("_neli-run() {{\n{ZSH}"), 1)
+        }
     }
 }
 
 fn generated(shell: Shell) -> String {
-    // COMMAND is left out, because zsh would take its position for that of the subcommand. In zsh a colon ends the name of a value.
-    let named = |arg: Arg| if arg.get_id() == "brokers" { arg.value_name("SERVERS") } else { arg };
-    let definition = cli::without_command().mut_args(named);
-    let mut definition = definition.mut_subcommands(|subcommand| subcommand.mut_args(named));
+    // COMMAND is left out, because zsh would take its position for that of the subcommand.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut definition, "neli-run", &mut script);
+    clap_complete::generate(shell, &mut cli::without_command(), "neli-run", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
