@@ -117,7 +117,7 @@ fn is_warned_of_a_short_lease(cluster: &Cluster) {
 /// One cluster has all faults, one after the other: two of them would make each other slow.
 #[test]
 fn no_job_is_disturbed() {
-    let mut cluster = Cluster::with_default_sessions(3, 0);
+    let mut cluster = Cluster::in_turn();
     is_warned_of_a_short_lease(&cluster);
     for fault in [
         Fault::FollowerDies,
