@@ -20,7 +20,6 @@ use crate::status::{OtherCandidate, Status};
 use crate::supervisor::{JobIs, Local, Wanted, WantedState};
 use crate::time::Time;
 use election::Election;
-use lease::Leading;
 use overlapping::Overlapped;
 use state::{Fenced, State};
 
@@ -164,11 +163,7 @@ impl Candidate {
 
     /// Ends a lease that is over. That comes before any other event at this time, because none can extend a lease that has ended.
     fn end_lease_if_over(&mut self, now: Time) {
-        let (State::Leading(Leading { lease_end, .. }) | State::Overlapped(Overlapped { lease_end, .. })) = &self.state
-        else {
-            return;
-        };
-        if now < self.election.deadline(*lease_end) {
+        if self.lease_end().is_none_or(|lease_end| now < self.election.deadline(lease_end)) {
             return;
         }
         if let State::Leading(leading) = &self.state {
@@ -308,17 +303,8 @@ impl Candidate {
     }
 
     /// The end of its own lease, while it holds one.
-    pub const fn lease_end(&self) -> Option<Time> {
-        match &self.state {
-            State::Fenced(fenced) => Some(fenced.lease_end),
-            State::Leading(leading) => Some(leading.lease_end),
-            State::Overlapped(overlapped) => Some(overlapped.lease_end),
-            State::Claiming { .. }
-            | State::Departed(_)
-            | State::Releasing(_)
-            | State::StandingBy { .. }
-            | State::Suspended => None,
-        }
+    pub fn lease_end(&self) -> Option<Time> {
+        self.held().map(|(_, lease_end)| lease_end)
     }
 
     /// When it claims, unless a record of another candidate comes before.
@@ -397,10 +383,15 @@ impl Candidate {
 impl Candidate {
     /// What it wants of the job of the term that it holds; `None` while it holds none.
     pub fn wants(&self) -> Option<Wanted> {
+        self.held().map(|(wanted, _)| wanted)
+    }
+
+    /// The same, and the end of its lease.
+    fn held(&self) -> Option<(Wanted, Time)> {
         match &self.state {
-            State::Fenced(fenced) => Some(Wanted { state: WantedState::Kill, ..fenced.wanted }),
-            State::Leading(leading) => Some(leading.wants()),
-            State::Overlapped(overlapped) => Some(overlapped.wants()),
+            State::Fenced(fenced) => Some((Wanted { state: WantedState::Kill, ..fenced.wanted }, fenced.lease_end)),
+            State::Leading(leading) => Some((leading.wants(), leading.lease_end)),
+            State::Overlapped(overlapped) => Some((overlapped.wants(), overlapped.lease_end)),
             State::Claiming { .. }
             | State::Departed(_)
             | State::Releasing(_)
