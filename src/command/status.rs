@@ -5,10 +5,10 @@ use std::time::Duration;
 use anyhow::Result;
 use neli_kafka::{ElectionId, clock};
 use neli_proto::journal::{EarlierJob, Journal, Origin};
-use neli_proto::leadership::{Job, Leader, Leadership, Unknown};
+use neli_proto::leadership::{Leader, Leadership, Unknown};
 use neli_proto::mapping::Mapping;
 use neli_proto::observer::{Election, KnownCandidate, NoRoom};
-use neli_proto::record::JobState;
+use neli_proto::record::{Job, JobState};
 use neli_proto::time::millis;
 use serde_json::{Value, json};
 

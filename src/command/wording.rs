@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use neli_kafka::ElectionId;
 use neli_proto::hello::Hello;
-use neli_proto::leadership::{Job, Leader, Leadership};
+use neli_proto::leadership::{Leader, Leadership};
 use neli_proto::observer::{Change, NoRoom, Observer, Silence};
-use neli_proto::record::{JobState, What};
+use neli_proto::record::{Job, JobState, What};
 
 use crate::command::output::Tone;
 use crate::report::election::{how_released, lived_on, sentence};

@@ -377,9 +377,9 @@ impl Term {
 
     /// Notes the data of a beat about its job.
     fn note_job(&mut self, body: &Body) {
-        if let Body::Beat { state, overlap, .. } = body {
+        if let Body::Beat { job, overlap, .. } = body {
             self.yields |= overlap.is_some_and(|overlap| overlap.yields);
-            self.has_run |= *state == Some(JobState::Running);
+            self.has_run |= job.is_some_and(|job| job.state == JobState::Running);
         }
     }
 }

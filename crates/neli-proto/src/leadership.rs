@@ -8,7 +8,7 @@ use core::time::Duration;
 use crate::journal::{Term, Verdict, View};
 use crate::late_beat::{self, LateBeat};
 use crate::listener::{Listener, silence};
-use crate::record::{Body, JobState, KeyedRun, MemberId, Offset, Record, What, Why};
+use crate::record::{Body, Job, KeyedRun, MemberId, Offset, Record, What, Why};
 use crate::time::{Time, millis};
 
 /// Who leads, or why nobody does.
@@ -113,19 +113,6 @@ pub struct Leader {
     pub resign: Option<Request>,
 }
 
-/// A job as a beat describes it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Job {
-    /// Its state.
-    pub state: JobState,
-    /// Its main process.
-    pub pid: Option<u32>,
-    /// 1, and 1 more for each failed run before it.
-    pub attempt: Option<u32>,
-    /// How long it had been in this state when the beat was written, in milliseconds.
-    pub since_ms: Option<u64>,
-}
-
 /// A request to a leader to stand down, or to all candidates to end the election.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Request {
@@ -211,9 +198,8 @@ impl LastTerm {
 
     fn heard(&mut self, view: &View, record: &Record, received: Receipt) {
         let (View::Led(term), Some(leader)) = (view, &mut self.leader) else { return };
-        if let Body::Beat { state, pid, attempt, since_ms, .. } = record.body {
+        if let Body::Beat { job, .. } = record.body {
             let gap = leader.last_record.written_before(received);
-            let job = state.map(|state| Job { state, pid, attempt, since_ms });
             if job.is_some() && job.map(Job::without_time) == leader.job.map(Job::without_time) {
                 leader.interval = gap;
             }
@@ -424,13 +410,6 @@ impl Leader {
     /// Its name, or its member id if it has no name.
     pub fn shown(&self) -> &str {
         shown(self.name.as_deref(), self.member.as_ref())
-    }
-}
-
-impl Job {
-    /// What is a change if it differs.
-    pub(crate) const fn without_time(self) -> (JobState, Option<u32>, Option<u32>) {
-        (self.state, self.pid, self.attempt)
     }
 }
 

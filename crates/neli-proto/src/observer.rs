@@ -12,12 +12,10 @@ use core::time::Duration;
 use crate::hello::Hello;
 use crate::journal::{EarlierJob, Journal, Verdict, View};
 use crate::late_beat::{DELIVERY, longest_interval};
-use crate::leadership::{
-    Job, LastTerm, Leader, Leadership, ReadAt, Receipt, Release, Request, TermState, Unknown, shown,
-};
+use crate::leadership::{LastTerm, Leader, Leadership, ReadAt, Receipt, Release, Request, TermState, Unknown, shown};
 use crate::listener::silence;
 use crate::precedence::HELLO_HOLDS;
-use crate::record::{Body, JobState, MemberId, Offset, Record, What, Why};
+use crate::record::{Body, Job, JobState, MemberId, Offset, Record, What, Why};
 use crate::restart::{self, SOUND_RUN};
 use crate::time::{Time, millis};
 use crate::timings::{LONGEST_LEASE, cool_off};

@@ -85,18 +85,9 @@ pub enum Body {
         seen: Offset,
         /// The leader's lease, in milliseconds.
         lease_ms: u64,
-        /// The job's state.
-        #[serde(default, deserialize_with = "or_unknown")]
-        state: Option<JobState>,
-        /// The job's main process.
-        #[serde(default, deserialize_with = "or_unknown")]
-        pid: Option<u32>,
-        /// 1 for the first run in this term.
-        #[serde(default, deserialize_with = "or_unknown")]
-        attempt: Option<u32>,
-        /// How long the job has been in this state, in milliseconds of the leader's clock.
-        #[serde(default, deserialize_with = "or_unknown")]
-        since_ms: Option<u64>,
+        /// The leader's job; `None` if its state is unknown.
+        #[serde(flatten)]
+        job: Option<Job>,
         /// `--overlap`; left out without it.
         #[serde(flatten)]
         overlap: Option<Overlap>,
@@ -167,6 +158,22 @@ pub struct KeyedRun {
     pub is_window: Option<bool>,
 }
 
+/// A job as a beat describes it.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
+pub struct Job {
+    /// Its state.
+    pub state: JobState,
+    /// Its main process.
+    #[serde(default, deserialize_with = "or_unknown")]
+    pub pid: Option<u32>,
+    /// 1, and 1 more for each failed run before it.
+    #[serde(default, deserialize_with = "or_unknown")]
+    pub attempt: Option<u32>,
+    /// How long it had been in this state when the beat was written, in milliseconds of the leader's clock.
+    #[serde(default, deserialize_with = "or_unknown")]
+    pub since_ms: Option<u64>,
+}
+
 /// The state of a leader's job, as its beats report it.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -180,6 +187,13 @@ pub enum JobState {
     Starting,
     /// The job has been asked to stop, or its main process has ended and other processes of it are alive.
     Stopping,
+}
+
+impl Job {
+    /// What is a change if it differs.
+    pub(crate) const fn without_time(self) -> (JobState, Option<u32>, Option<u32>) {
+        (self.state, self.pid, self.attempt)
+    }
 }
 
 impl JobState {

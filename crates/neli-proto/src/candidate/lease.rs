@@ -7,7 +7,7 @@ use super::overlapping::Overlapped;
 use super::{Action, Election};
 use crate::guard::Grant;
 use crate::note::Note;
-use crate::record::{Body, JobState, Offset, Why};
+use crate::record::{Body, Job, JobState, Offset, Why};
 use crate::supervisor::{JobReport, Wanted, WantedState};
 use crate::time::{Time, millis};
 
@@ -156,10 +156,7 @@ impl Leading {
             term: self.term,
             seen: election.listener.last(),
             lease_ms: election.lease_ms(),
-            state: Some(state),
-            pid,
-            attempt: Some(attempt),
-            since_ms: Some(millis(now.since(since))),
+            job: Some(Job { state, pid, attempt: Some(attempt), since_ms: Some(millis(now.since(since))) }),
             overlap: election.overlap_of_beat(now, self.yields_until.is_some()),
         };
         election.send(seq, beat);

@@ -26,16 +26,7 @@ fn claim(after: Offset) -> Record {
 }
 
 fn beat(term: Offset, seen: Offset) -> Record {
-    record(Body::Beat {
-        term,
-        seen,
-        lease_ms: 1000,
-        state: None,
-        pid: None,
-        attempt: None,
-        since_ms: None,
-        overlap: None,
-    })
+    record(Body::Beat { term, seen, lease_ms: 1000, job: None, overlap: None })
 }
 
 fn release(term: Offset, seen: Offset) -> Record {
@@ -278,9 +269,7 @@ fn over(record: Record, over: Option<Offset>) -> Record {
     let declared = Some(Overlap { within_ms: 100, over, yields: false });
     let body = match record.body {
         Body::Claim { after, lease_ms, .. } => Body::Claim { after, lease_ms, overlap: declared },
-        Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, .. } => {
-            Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, overlap: declared }
-        }
+        Body::Beat { term, seen, lease_ms, job, .. } => Body::Beat { term, seen, lease_ms, job, overlap: declared },
         Body::Release { .. } | Body::Request { .. } => panic!("it tells of no job before"),
     };
     Record { body, ..record }

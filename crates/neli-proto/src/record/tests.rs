@@ -13,10 +13,7 @@ fn bodies() -> Vec<Body> {
             term: 3,
             seen: 9,
             lease_ms: 5000,
-            state: Some(JobState::Running),
-            pid: Some(12),
-            attempt: Some(1),
-            since_ms: Some(40),
+            job: Some(Job { state: JobState::Running, pid: Some(12), attempt: Some(1), since_ms: Some(40) }),
             overlap: Some(Overlap { within_ms: 150, over: None, yields: true }),
         },
         Body::Claim { after: -1, lease_ms: 300, overlap: None },
@@ -69,19 +66,7 @@ fn an_invalid_field_that_the_law_does_not_use_is_unknown() {
     let line = br#"{"v":1,"kind":"beat","term":3,"seen":4,"lease_ms":300,"state":"flying","pid":-4,"name":9,"x":{}}"#;
     let read = Record::parse(line).unwrap();
     assert_eq!((read.member, read.name, read.seq), (None, None, None));
-    assert_eq!(
-        read.body,
-        Body::Beat {
-            term: 3,
-            seen: 4,
-            lease_ms: 300,
-            state: None,
-            pid: None,
-            attempt: None,
-            since_ms: None,
-            overlap: None
-        }
-    );
+    assert_eq!(read.body, Body::Beat { term: 3, seen: 4, lease_ms: 300, job: None, overlap: None });
 }
 
 #[test]
@@ -146,18 +131,7 @@ fn what_not_every_parser_of_json_takes_is_not_read() {
 
 #[test]
 fn a_record_refers_to_earlier_offsets() {
-    let beat = |term, seen, lease_ms| {
-        record(Body::Beat {
-            term,
-            seen,
-            lease_ms,
-            state: None,
-            pid: None,
-            attempt: None,
-            since_ms: None,
-            overlap: None,
-        })
-    };
+    let beat = |term, seen, lease_ms| record(Body::Beat { term, seen, lease_ms, job: None, overlap: None });
     let claim = |after, lease_ms| record(Body::Claim { after, lease_ms, overlap: None });
     let release = |term, seen| {
         record(Body::Release {

@@ -118,16 +118,7 @@ impl Writer {
         let lease_ms = if first == 7 { 60_001 } else { 300 + u64::from(second) };
         match kind {
             6..11 => Body::Claim { after: seen, lease_ms, overlap: None },
-            11..16 => Body::Beat {
-                term: self.term(first),
-                seen,
-                lease_ms,
-                state: None,
-                pid: None,
-                attempt: None,
-                since_ms: None,
-                overlap: None,
-            },
+            11..16 => Body::Beat { term: self.term(first), seen, lease_ms, job: None, overlap: None },
             16..19 => Body::Release {
                 term: self.term(first),
                 seen,

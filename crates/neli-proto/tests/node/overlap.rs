@@ -8,7 +8,7 @@ use neli_proto::hello::Hello;
 use neli_proto::kafka::Request;
 use neli_proto::node::{Action, Event};
 use neli_proto::note::Refusal;
-use neli_proto::record::{Body, JobState, Offset, Overlap, What};
+use neli_proto::record::{Body, Job, JobState, Offset, Overlap, What};
 use neli_proto::supervisor::{self, Ending, JobStatus};
 use neli_proto::topic::TopicIdentity;
 
@@ -67,9 +67,9 @@ fn the_leader_that_was_overlapped_is_no_standby() {
     host.answered_with(2);
     host.reads(hello("db2", Some(1_000)));
     host.reads(by("db2", Body::Claim { after: 0, lease_ms: 5_000, overlap: Some(overlap(None)) }));
-    let Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, .. } = beat(1) else { unreachable!() };
+    let Body::Beat { term, seen, lease_ms, job, .. } = beat(1) else { unreachable!() };
     let overlap = Some(Overlap { yields: true, ..overlap(None) });
-    host.reads(by("db2", Body::Beat { term, seen, lease_ms, state, pid, attempt, since_ms, overlap }));
+    host.reads(by("db2", Body::Beat { term, seen, lease_ms, job, overlap }));
     host.identified(TopicIdentity::Unnamed);
     host.claims();
     host.reads_what_it_sent();
@@ -168,6 +168,6 @@ fn hello(member: &str, overlap_ms: Option<u64>) -> Hello {
 }
 
 const fn beat(term: Offset) -> Body {
-    let (state, pid, overlap) = (Some(JobState::Running), Some(8), Some(overlap(None)));
-    Body::Beat { term, seen: term, lease_ms: 5_000, state, pid, attempt: Some(1), since_ms: Some(0), overlap }
+    let job = Some(Job { state: JobState::Running, pid: Some(8), attempt: Some(1), since_ms: Some(0) });
+    Body::Beat { term, seen: term, lease_ms: 5_000, job, overlap: Some(overlap(None)) }
 }

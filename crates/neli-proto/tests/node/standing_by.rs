@@ -24,8 +24,7 @@ fn claim_of_db2() -> Record {
 }
 
 fn beat_of_db2(term: i64, seen: i64) -> Record {
-    let (state, pid, attempt, since_ms, overlap) = (None, None, None, None, None);
-    by("db2", Body::Beat { term, seen, lease_ms: 5_000, state, pid, attempt, since_ms, overlap })
+    by("db2", Body::Beat { term, seen, lease_ms: 5_000, job: None, overlap: None })
 }
 
 /// An operator asks whether anybody is there.

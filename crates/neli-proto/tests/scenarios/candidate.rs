@@ -14,7 +14,7 @@ use neli_proto::kafka::Request;
 use neli_proto::listener::FIRST_SPAN;
 use neli_proto::precedence::Assignment;
 use neli_proto::random::Random;
-use neli_proto::record::{Body, JobState, KeyedRun, Offset, Overlap, Record, What, Why};
+use neli_proto::record::{Body, Job, JobState, KeyedRun, Offset, Overlap, Record, What, Why};
 use neli_proto::role_set::RoleSet;
 use neli_proto::supervisor::{Departure, JobIs, Local, NothingLeft, Wanted};
 use neli_proto::time::Time;
@@ -244,10 +244,10 @@ impl Scenario {
                 term: offset("term"),
                 seen: offset("seen"),
                 lease_ms: lease_ms(),
-                state: words.value("state").map(job_state),
-                pid: None,
-                attempt: None,
-                since_ms: None,
+                job: words.value("state").map(|state| {
+                    let state = job_state(state);
+                    Job { state, pid: None, attempt: None, since_ms: None }
+                }),
                 overlap: overlap(words),
             },
             "claim" => Body::Claim { after: offset("after"), lease_ms: lease_ms(), overlap: overlap(words) },

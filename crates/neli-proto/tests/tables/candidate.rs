@@ -292,11 +292,7 @@ impl Fixture {
 
     fn read_own_beat(&mut self) {
         let (term, seen) = (self.grant.term, self.end - 1);
-        let (lease_ms, state, pid) = (10_000, None, None);
-        self.read_own(
-            self.beat,
-            Body::Beat { term, seen, lease_ms, state, pid, attempt: None, since_ms: None, overlap: None },
-        );
+        self.read_own(self.beat, Body::Beat { term, seen, lease_ms: 10_000, job: None, overlap: None });
     }
 
     fn read_own_release(&mut self) {

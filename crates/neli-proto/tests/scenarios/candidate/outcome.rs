@@ -94,9 +94,9 @@ fn shown_hello(hello: &Hello) -> String {
 fn shown_body(body: &Body) -> String {
     let lease = |millis: &u64| shown(span(&format!("{millis}ms")));
     match body {
-        Body::Beat { term, seen, lease_ms, state, pid, overlap, .. } => {
-            let state = state.map(|state| format!(" {state:?}").to_lowercase()).unwrap_or_default();
-            let pid = pid.map(|pid| format!(" pid={pid}")).unwrap_or_default();
+        Body::Beat { term, seen, lease_ms, job, overlap } => {
+            let state = job.map(|job| format!(" {:?}", job.state).to_lowercase()).unwrap_or_default();
+            let pid = job.and_then(|job| job.pid).map(|pid| format!(" pid={pid}")).unwrap_or_default();
             format!("beat term={term} seen={seen} lease={}{state}{pid}{}", lease(lease_ms), shown_overlap(*overlap))
         }
         Body::Claim { after, lease_ms, overlap } => {
