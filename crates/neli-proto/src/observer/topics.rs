@@ -101,7 +101,7 @@ impl Topics {
             let known = self.by_name.get_mut(&name);
             let was_read = known.as_ref().is_some_and(|read| read.unread.is_none());
             if known.is_none_or(|read| read.must_begin_anew(at.now, asked, &answer)) {
-                self.begin(at, asked, name, answer);
+                self.begin(at, asked, name, &answer);
             } else if was_read && answer.logs.is_err() {
                 self.stop(name);
             }
@@ -159,36 +159,23 @@ impl Topics {
     }
 
     /// Begins to read a topic, from nothing.
-    fn begin(&mut self, at: ReadAt, asked: Time, name: Box<str>, answer: LogsAnswer) {
+    fn begin(&mut self, at: ReadAt, asked: Time, name: Box<str>, answer: &LogsAnswer) {
         self.readings += 1;
-        let LogsAnswer { identity, logs } = answer;
         let reading = self.readings;
         let stood_at = self.by_name.get_mut(&name).map(|read| mem::take(&mut read.stood_at)).unwrap_or_default();
         let topic = Topic::new(self.most_roles);
-        let mut read = ReadTopic { identity, reading, stood_at, topic, ..ReadTopic::default() };
+        let mut read = ReadTopic { reading, stood_at, topic, ..ReadTopic::default() };
         if self.by_name.contains_key(&name) {
             self.stop(name.clone());
         }
-        match logs {
-            Err(why) => read.unread = Some(why),
-            Ok(logs) => {
-                for (partition, log) in logs {
-                    let LogRange { start, recent, end } = match log {
-                        Ok(log) => log,
-                        Err(why) => {
-                            read.unanswered.insert(partition, why);
-                            continue;
-                        }
-                    };
-                    let bounds = LogBounds { asked, start, end };
-                    let offset = bounds.last(self.span).min(recent.max(start));
-                    if offset > start {
-                        read.tries = Some(0);
-                    }
-                    read.topic.begin(at, partition, bounds, offset);
-                    self.actions.push_back(TopicsAction::ReadFrom { topic: name.clone(), partition, offset, reading });
-                }
+        for (partition, LogRange { start, recent, end }) in read.readable_logs(answer) {
+            let bounds = LogBounds { asked, start, end };
+            let offset = bounds.last(self.span).min(recent.max(start));
+            if offset > start {
+                read.tries = Some(0);
             }
+            read.topic.begin(at, partition, bounds, offset);
+            self.actions.push_back(TopicsAction::ReadFrom { topic: name.clone(), partition, offset, reading });
         }
         read.note_progress();
         self.by_name.insert(name, read);
@@ -362,40 +349,40 @@ impl ReadTopic {
         is_gone
     }
 
-    /// Notes an answer about the topic. Returns whether it shows another topic, another history, or logs that were not read so far.
-    fn must_begin_anew(&mut self, now: Time, asked: Time, LogsAnswer { identity, logs }: &LogsAnswer) -> bool {
-        let is_other = self.identity.is_other_than(*identity);
+    /// Notes an answer about the topic, and what of it can't be read. Returns the logs that can.
+    fn readable_logs(&mut self, LogsAnswer { identity, logs }: &LogsAnswer) -> Vec<(i32, LogRange)> {
         self.identity = *identity;
-        let logs = match logs {
-            Ok(logs) => logs,
-            Err(why) => {
-                self.unread = Some(why.clone());
-                // What is left of a reading that may not go on would never be complete.
-                return is_other || !self.is_live();
-            }
-        };
-        let mut begins_anew = is_other || self.unread.is_some();
-        self.unanswered.clear();
-        for (partition, log) in logs {
-            let LogRange { start, end, .. } = match log {
-                Ok(log) => *log,
-                Err(why) => {
-                    self.unanswered.insert(*partition, why.clone());
-                    // The topic would stay incomplete until this partition has a leader. Without it the others can be read to their ends.
-                    let progress = self.topic.progress_mut(*partition);
-                    begins_anew |= progress.is_some_and(Progress::unanswered) && !self.is_live();
-                    continue;
-                }
-            };
-            let progress = self.topic.progress(*partition);
+        self.unread = logs.as_ref().err().cloned();
+        let Ok(logs) = logs else { return Vec::new() };
+        let unanswered = logs.iter().filter_map(|(partition, log)| Some((*partition, log.clone().err()?)));
+        self.unanswered = unanswered.collect();
+        logs.iter().filter_map(|(partition, log)| Some((*partition, *log.as_ref().ok()?))).collect()
+    }
+
+    /// Notes an answer about the topic. Returns whether it shows another topic, another history, or logs that were not read so far.
+    fn must_begin_anew(&mut self, now: Time, asked: Time, answer: &LogsAnswer) -> bool {
+        let (is_other, was_unread) = (self.identity.is_other_than(answer.identity), self.unread.is_some());
+        let logs = self.readable_logs(answer);
+        if self.unread.is_some() {
+            // What is left of a reading that may not go on would never be complete.
+            return is_other || !self.is_live();
+        }
+        let mut begins_anew = is_other || was_unread;
+        for partition in self.unanswered.keys() {
+            // The topic would stay incomplete until this partition has a leader. Without it the others can be read to their ends.
+            let progress = self.topic.progress_mut(*partition);
+            begins_anew |= progress.is_some_and(Progress::unanswered) && !self.topic.is_live;
+        }
+        for (partition, LogRange { start, end, .. }) in logs {
+            let progress = self.topic.progress(partition);
             begins_anew |= progress.is_none();
             let stands_at = progress.and_then(Progress::stands_at);
-            begins_anew |= self.topic.answered(now, *partition, LogBounds { asked, start, end }).is_err();
+            begins_anew |= self.topic.answered(now, partition, LogBounds { asked, start, end }).is_err();
             if let Some(next) = stands_at {
                 // The first time at this offset a client may have lost a fetch, for example in a topic that was just made.
-                begins_anew |= self.stood_at.insert(*partition, next) != Some(next);
-                self.topic.progress_mut(*partition).into_iter().for_each(|progress| progress.has_no_more(asked));
-                self.topic.note_progress(*partition);
+                begins_anew |= self.stood_at.insert(partition, next) != Some(next);
+                self.topic.progress_mut(partition).into_iter().for_each(|progress| progress.has_no_more(asked));
+                self.topic.note_progress(partition);
             }
         }
         if !begins_anew {
