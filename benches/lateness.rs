@@ -17,7 +17,7 @@ use clap::Parser;
 use harness::figures::{Figures, Row};
 use neli_kafka::clock;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
-use neli_run::process::attributes::Mark;
+use neli_run::process::attributes::{EarlierAttributes, Mark};
 use neli_run::process::memory_files::release_queue;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::unistd;
@@ -98,13 +98,13 @@ fn measured(what: &str, commands: &str, busy: u32, n: i64) -> Vec<Row> {
 
 fn guard_config(job: &str, release_queue: &File) -> GuardConfig {
     GuardConfig {
+        attributes: EarlierAttributes { mark: Mark::new(), ..EarlierAttributes::default() },
         command: ["/bin/sh", "-c", job].map(Into::into).into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         inherited: vec![0, 1, 2],
         group: unistd::getpgrp().as_raw(),
         kill_margin: Duration::from_millis(20),
         lease: Duration::from_secs(5),
-        mark: Mark::new(),
         releaser: "/bin/false".into(),
         release_queue: release_queue.as_raw_fd(),
         ..GuardConfig::default()

@@ -56,8 +56,6 @@ pub(super) struct GuardLoop {
     pub(super) guard_config: GuardConfig,
     /// The program that the job executes.
     pub(super) image: Image,
-    /// The earlier values of attributes that this process or its parent has changed for itself; job and release get them back.
-    pub(super) attributes_of_job: EarlierAttributes,
     pub(super) tree: Tree,
     /// When the second thread kills.
     pub(super) second_alarm: Alarm,
@@ -129,19 +127,17 @@ impl GuardLoop {
         let image = Image::found_by_path(&mem::take(&mut guard_config.command), &environment)?;
         let shell = |line: &Option<_>| line.as_deref().map(|line| Image::of_shell(line, &environment)).transpose();
         let (health, on_lead) = (shell(&guard_config.health)?, shell(&guard_config.on_lead)?);
-        let attributes_of_job = EarlierAttributes {
-            scheduling: raise_priority(guard_config.scheduling),
-            open_files: guard_config.open_files,
-            // At a memory limit the kernel would otherwise kill the guard instead of the job that has reached the limit.
-            oom_score: attributes::exempt_from_lack_of_memory(),
-            mark: guard_config.mark,
-        };
+        let of_job = &mut guard_config.attributes;
+        of_job.scheduling = raise_priority(of_job.scheduling);
+        // At a memory limit the kernel would otherwise kill the guard instead of the job that has reached the limit.
+        of_job.oom_score = attributes::exempt_from_lack_of_memory();
+        let EarlierAttributes { scheduling, mark, .. } = *of_job;
         // If no thread can be started, this one is not watched.
         let _ = spin_watch::watch_this_thread(system::keep_stack_from_children);
         let cgroup = cgroup.and_then(|directory| Cgroup::open(directory).ok()).map(Arc::new);
         procfs::keep_open()?;
-        let mut tree = Tree::below(unistd::getpid(), cgroup, guard_config.mark);
-        if attributes_of_job.scheduling.is_some() {
+        let mut tree = Tree::below(unistd::getpid(), cgroup, mark);
+        if scheduling.is_some() {
             tree.prioritize_killed();
         }
         let terminal = Terminal::of(Pid::from_raw(guard_config.group));
@@ -152,7 +148,6 @@ impl GuardLoop {
             image,
             second_alarm: deadline_thread::start(&tree)?,
             tree,
-            attributes_of_job,
             slot,
             supervisor: Some(supervisor),
             supervisor_pidfd,

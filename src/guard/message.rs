@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::process::attributes::{Mark, Scheduling};
+use crate::process::attributes::EarlierAttributes;
 use crate::process::signals::SignalSet;
 use crate::release::ReleaseConfig;
 
@@ -20,6 +20,9 @@ pub(super) const LONGEST: usize = 4096;
 /// secrets.
 #[derive(Clone, Default, Deserialize, Serialize)]
 pub struct GuardConfig {
+    /// The job's attributes that `neli-run` has changed for itself, and its mark. The guard adds those that it changes itself; its release gets
+    /// most of them back.
+    pub attributes: EarlierAttributes,
     /// `--embedded`: the directory of the broker, whose successor must not begin before the guard has ended.
     pub broker: Option<PathBuf>,
     /// The directory of the job's control group, as the supervisor's descriptor.
@@ -43,20 +46,14 @@ pub struct GuardConfig {
     pub kill_margin: Duration,
     /// Processes that are alive this long after SIGKILL are reported as stuck.
     pub lease: Duration,
-    /// The mark of the job's processes, if they can have one.
-    pub mark: Option<Mark>,
     /// `--on-lead`.
     pub on_lead: Option<OsString>,
-    /// The job's soft limit of open files, if that of `neli-run` has been raised above it.
-    pub open_files: Option<u64>,
     /// The program that the guard becomes to release in a dead supervisor's place: `/proc/self/exe`.
     pub releaser: PathBuf,
     /// The configuration of that program. Without one nothing is released.
     pub release: Option<ReleaseConfig>,
     /// The queue to which all guards of this supervisor append their releases, by its descriptor.
     pub release_queue: RawFd,
-    /// The job's scheduling, if that of `neli-run` has been raised above it.
-    pub scheduling: Option<Scheduling>,
     /// The guard's end of the socket. This and the next two are those of one guard: its start sets them.
     pub socket: RawFd,
     /// The supervisor's process id.

@@ -178,7 +178,7 @@ impl GuardLoop {
             environment: &environment,
             descriptors: &[self.slot.as_raw_fd()],
             ignored: self.guard_config.ignored,
-            attributes: self.attributes_of_job,
+            attributes: self.guard_config.attributes,
             cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
             deadline: Some(lease.deadline()),
             kind: ChildKind::Job(foreground),
@@ -203,7 +203,7 @@ impl GuardLoop {
             environment: &environment,
             descriptors: &[],
             ignored: self.guard_config.ignored,
-            attributes: self.attributes_of_job,
+            attributes: self.guard_config.attributes,
             cgroup: self.run_cgroup.as_ref().map(AsFd::as_fd),
             deadline: Some(lease.deadline()),
             kind: ChildKind::Command(output),
@@ -225,7 +225,7 @@ impl GuardLoop {
     /// Releases the term after the supervisor's death: appends the release to the queue. If no other guard of that supervisor delivers the
     /// queue, this process becomes the program that does.
     pub(super) fn release(self, grant: Grant, late: Option<Duration>) -> io::Result<()> {
-        let Self { guard_config, release_queue, attributes_of_job, .. } = self;
+        let Self { guard_config, release_queue, .. } = self;
         let Some(config) = guard_config.release else { return Ok(()) };
         let Grant { term, seen, next_seq, .. } = grant;
         let (member, late_ms) = (Some(config.member.clone()), late.map(millis_rounded_up));
@@ -233,7 +233,7 @@ impl GuardLoop {
         let Some(deliverer) = memory_files::append(release_queue, &(config, release))? else { return Ok(()) };
         // The program is a client of Kafka, which may need more open files than the job.
         spin_watch::end_watch();
-        EarlierAttributes { open_files: None, mark: None, ..attributes_of_job }.restore()?;
+        EarlierAttributes { open_files: None, mark: None, ..guard_config.attributes }.restore()?;
         become_releaser(&guard_config.releaser, deliverer).map(|never| match never {})
     }
 }

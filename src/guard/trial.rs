@@ -15,7 +15,7 @@ use nix::unistd;
 use crate::guard::PROGRAM;
 use crate::guard::handle::GuardHandle;
 use crate::guard::message::GuardConfig;
-use crate::process::attributes::Mark;
+use crate::process::attributes::{EarlierAttributes, Mark};
 use crate::process::memory_files::release_queue;
 use crate::process::system;
 use crate::text::why_not_started;
@@ -76,12 +76,12 @@ fn run(guard: &GuardHandle) -> Result<(), String> {
 
 fn guard_config(release_queue: &File) -> GuardConfig {
     GuardConfig {
+        attributes: EarlierAttributes { mark: Mark::new(), ..EarlierAttributes::default() },
         // It is there in an image that has nothing else. It has no stdout, so it prints nothing.
         command: vec![PROGRAM.into(), "--version".into()],
         group: unistd::getpgrp().as_raw(),
         kill_margin: Duration::from_millis(20),
         lease: LEASE,
-        mark: Mark::new(),
         releaser: PROGRAM.into(),
         release_queue: release_queue.as_raw_fd(),
         ..GuardConfig::default()

@@ -21,15 +21,16 @@ use serde::{Deserialize, Serialize};
 use crate::process::{limits, system};
 
 /// The earlier values of a parent's attributes, for a child; `None` leaves the parent's present value.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct EarlierAttributes {
-    pub(crate) scheduling: Option<Scheduling>,
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+pub struct EarlierAttributes {
+    /// The scheduling.
+    pub scheduling: Option<Scheduling>,
     /// The soft limit of open files.
-    pub(crate) open_files: Option<u64>,
+    pub open_files: Option<u64>,
     /// The score by which the kernel chooses processes to kill at a lack of memory.
-    pub(crate) oom_score: Option<[u8; OOM_SCORE_LENGTH]>,
+    pub oom_score: Option<[u8; OOM_SCORE_LENGTH]>,
     /// The mark, which its parent does not have.
-    pub(crate) mark: Option<Mark>,
+    pub mark: Option<Mark>,
 }
 
 impl EarlierAttributes {

@@ -40,7 +40,7 @@ pub(super) fn start_hook(
     let own = event.into_iter().chain(lead.into_iter().flatten()).chain(ended.into_iter().flat_map(about));
     let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let environment: Vec<_> = guard_config.environment.iter().cloned().chain(own).collect();
-    let GuardConfig { ignored, scheduling, open_files, .. } = *guard_config;
+    let attributes = EarlierAttributes { mark: None, ..guard_config.attributes };
     let start = |image: Image| {
         hooks.start(
             id,
@@ -48,8 +48,8 @@ pub(super) fn start_hook(
                 image: &image,
                 environment: &[],
                 descriptors: &[],
-                ignored,
-                attributes: EarlierAttributes { scheduling, open_files, ..EarlierAttributes::default() },
+                ignored: guard_config.ignored,
+                attributes,
                 cgroup: None,
                 deadline: None,
                 kind: ChildKind::Command(None),

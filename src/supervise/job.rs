@@ -109,7 +109,7 @@ impl GuardedJob {
     }
 
     fn watch_guard(&mut self) {
-        self.watch = self.orphan_thread.watch(self.guard.pid(), self.config.mark, self.cgroup.clone());
+        self.watch = self.orphan_thread.watch(self.guard.pid(), self.config.attributes.mark, self.cgroup.clone());
     }
 
     /// Whether the guard has nothing to guard, to release or to perform, and has left no process behind.
@@ -186,7 +186,7 @@ impl GuardedJob {
     /// All processes that descend from this process, are in the job's control group, or have its mark. They count as stuck if they are still
     /// alive after a lease. So does their guard, if it is not known to be dead.
     fn orphans(&self, guard: Option<Pid>) -> Orphans {
-        let mut tree = Tree::below(Pid::this(), self.cgroup.clone(), self.config.mark);
+        let mut tree = Tree::below(Pid::this(), self.cgroup.clone(), self.config.attributes.mark);
         tree.prioritize_killed();
         Orphans { tree, killing: Killing::with_every_method(clock::now(), self.config.lease), guard }
     }

@@ -113,7 +113,7 @@ impl Publisher {
         let board = Arc::new(Board::new(Arc::new(snapshot.clone())));
         let address = bound.local_addr()?.to_string();
         // If the job is real-time, this process has a higher priority, but the HTTP thread gets a lower one.
-        let of_job = job_maker.scheduling;
+        let of_job = job_maker.attributes.scheduling;
         let served = Arc::clone(&board);
         let site = move || -> Rc<dyn Site> {
             let _ = of_job.map(|of_job| of_job.set_for(Pid::from_raw(0)));

@@ -24,7 +24,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::config::{self, Config};
 use crate::guard::{GuardConfig, GuardHandle, PROGRAM};
 use crate::http;
-use crate::process::attributes::{self, Mark, Scheduling};
+use crate::process::attributes::{self, EarlierAttributes, Mark};
 use crate::process::cgroup::{self, Cgroup};
 use crate::process::memory_files::release_queue;
 use crate::process::terminal::may_be_handed_on;
@@ -61,10 +61,8 @@ pub(super) struct JobMaker {
     /// The directory of the embedded broker.
     broker: Option<PathBuf>,
     inherited: Vec<RawFd>,
-    /// The soft limit of open files of the job, if this process has raised its own.
-    open_files: Option<u64>,
-    /// The scheduling of job and hooks, if this process has raised its own.
-    pub(super) scheduling: Option<Scheduling>,
+    /// Those attributes of job and hooks that this process has changed for itself.
+    pub(super) attributes: EarlierAttributes,
     /// What is known of the group below which those of the jobs are made.
     cgroups: Option<(PathBuf, Time)>,
     orphan_thread: Arc<OrphanThread>,
@@ -82,6 +80,7 @@ impl JobMaker {
         release: Option<ReleaseConfig>,
     ) -> GuardConfig {
         GuardConfig {
+            attributes: EarlierAttributes { mark: Mark::new(), ..self.attributes },
             broker: self.broker.clone(),
             command: config.command.clone(),
             environment: job::environment(config, election, &self.member, std::env::vars_os()),
@@ -93,13 +92,10 @@ impl JobMaker {
             foreground: config.roles.is_none() && may_be_handed_on(),
             kill_margin: config.timings.kill_margin,
             lease: config.timings.lease,
-            mark: Mark::new(),
             on_lead: config.hooks.get(&Hook::Lead).cloned(),
-            open_files: self.open_files,
             releaser: PROGRAM.into(),
             release,
             release_queue: self.release_queue.as_raw_fd(),
-            scheduling: self.scheduling,
             ..GuardConfig::default()
         }
     }
@@ -173,8 +169,7 @@ impl Prepared {
             member,
             broker: broker.as_ref().map(|found| found.directory.path().to_owned()),
             inherited,
-            open_files,
-            scheduling,
+            attributes: EarlierAttributes { scheduling, open_files, ..EarlierAttributes::default() },
             cgroups: None,
             orphan_thread: OrphanThread::start().context("no thread to kill what a dead guard leaves")?,
             release_queue,

@@ -17,7 +17,7 @@ use neli_proto::guard::SeenEnd;
 use neli_proto::job::JobStatus;
 use neli_proto::time::Time;
 use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
-use neli_run::process::attributes::Mark;
+use neli_run::process::attributes::{EarlierAttributes, Mark};
 use neli_run::process::memory_files;
 use neli_run::process::system;
 use neli_run::release::ReleaseConfig;
@@ -299,13 +299,13 @@ impl Drop for GuardFixture {
 
 pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
     GuardConfig {
+        attributes: EarlierAttributes { mark: Mark::new(), ..EarlierAttributes::default() },
         command,
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("PIPE".into(), pipe.into())],
         inherited: vec![0, 1, 2],
         group: unistd::getpgrp().as_raw(),
         kill_margin: KILL_MARGIN,
         lease: Duration::from_secs(5),
-        mark: Mark::new(),
         releaser: "/bin/false".into(),
         release: Some(release_config(&[])),
         release_queue: release_queue().as_raw_fd(),
