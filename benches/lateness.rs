@@ -20,7 +20,6 @@ use neli_run::guard::{Answer, Grant, GuardConfig, GuardHandle, Order};
 use neli_run::process::attributes::{EarlierAttributes, Mark};
 use neli_run::process::memory_files::release_queue;
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::unistd;
 
 /// The program that is measured.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_neli-run");
@@ -102,7 +101,6 @@ fn guard_config(job: &str, release_queue: &File) -> GuardConfig {
         command: ["/bin/sh", "-c", job].map(Into::into).into(),
         environment: vec![("PATH".into(), "/usr/bin:/bin".into())],
         inherited: vec![0, 1, 2],
-        group: unistd::getpgrp().as_raw(),
         kill_margin: Duration::from_millis(20),
         lease: Duration::from_secs(5),
         releaser: "/bin/false".into(),

@@ -101,6 +101,8 @@ pub(super) struct GuardLoop {
 impl GuardLoop {
     /// Sets this process up as the guard with the configuration in the file with this number.
     pub(super) fn new(config: RawFd) -> io::Result<Self> {
+        // The guard still is in the process group of `neli-run`, which is in the terminal's foreground when the job is not.
+        let terminal = Terminal::of(unistd::getpgrp());
         isolate()?;
         let mut guard_config: GuardConfig = memory_files::read_sealed(config)?;
         let lease_number = descriptors::lowest_free(&guard_config.inherited);
@@ -140,7 +142,6 @@ impl GuardLoop {
         if scheduling.is_some() {
             tree.prioritize_killed();
         }
-        let terminal = Terminal::of(Pid::from_raw(guard_config.group));
         let supervisor = Pid::from_raw(guard_config.supervisor);
         let mut guard_loop = Self {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),

@@ -38,8 +38,6 @@ pub struct GuardConfig {
     pub ignored: SignalSet,
     /// The descriptors that `neli-run` had at its start. The job gets these and the lease.
     pub inherited: Vec<RawFd>,
-    /// The process group of `neli-run`, which is in the terminal's foreground when the job is not.
-    pub group: i32,
     /// Whether the job gets the foreground at its start, if `neli-run`'s group has it.
     pub foreground: bool,
     /// The time from a deadline to the lease's end.

@@ -10,7 +10,6 @@ use neli_kafka::clock;
 use neli_proto::guard::{Answer, Grant, Order};
 use nix::libc::SIGKILL;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::unistd;
 
 use crate::guard::PROGRAM;
 use crate::guard::handle::GuardHandle;
@@ -79,7 +78,6 @@ fn guard_config(release_queue: &File) -> GuardConfig {
         attributes: EarlierAttributes { mark: Mark::new(), ..EarlierAttributes::default() },
         // It is there in an image that has nothing else. It has no stdout, so it prints nothing.
         command: vec![PROGRAM.into(), "--version".into()],
-        group: unistd::getpgrp().as_raw(),
         kill_margin: Duration::from_millis(20),
         lease: LEASE,
         releaser: PROGRAM.into(),

@@ -18,7 +18,7 @@ use neli_proto::record::MemberId;
 use neli_proto::time::{Time, millis};
 use nix::sys::prctl;
 use nix::sys::signalfd::SignalFd;
-use nix::unistd::{self, Pid};
+use nix::unistd::Pid;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::{self, Config};
@@ -87,7 +87,6 @@ impl JobMaker {
             health: config.health_command.clone(),
             ignored: signals::ignored_at_start(),
             inherited: self.inherited.clone(),
-            group: unistd::getpgrp().as_raw(),
             // One terminal can't belong to several jobs.
             foreground: config.roles.is_none() && may_be_handed_on(),
             kill_margin: config.timings.kill_margin,

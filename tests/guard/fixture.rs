@@ -303,7 +303,6 @@ pub(crate) fn guard_config(command: Vec<OsString>, pipe: &Path) -> GuardConfig {
         command,
         environment: vec![("PATH".into(), "/usr/bin:/bin".into()), ("PIPE".into(), pipe.into())],
         inherited: vec![0, 1, 2],
-        group: unistd::getpgrp().as_raw(),
         kill_margin: KILL_MARGIN,
         lease: Duration::from_secs(5),
         releaser: "/bin/false".into(),
