@@ -418,12 +418,7 @@ unsafe fn clone_into(cgroup: BorrowedFd<'_>) -> io::Result<c_int> {
 /// create one there; `Interrupted` if the child was killed.
 pub(crate) fn try_birth_in(cgroup: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the child makes one call, which is async-signal-safe and does not return.
-    let child = unsafe {
-        match clone_into(cgroup)? {
-            0 => exit(0),
-            child => Pid::from_raw(child),
-        }
-    };
+    let child = run_in_child(unsafe { clone_into(cgroup) }?, || exit(0))?;
     // 0 means an exit with status 0.
     if wait_for(child, 0)? == Some(0) { Ok(()) } else { Err(io::ErrorKind::Interrupted.into()) }
 }
