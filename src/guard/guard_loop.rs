@@ -29,6 +29,7 @@ use crate::guard::lease::{self, Lease};
 use crate::guard::message::GuardConfig;
 use crate::process::attributes::{self, EarlierAttributes, Scheduling};
 use crate::process::cgroup::Cgroup;
+use crate::process::held::HeldProcess;
 use crate::process::memory_files;
 use crate::process::reap::reap;
 use crate::process::shell::ShellCommands;
@@ -64,9 +65,7 @@ pub(super) struct GuardLoop {
     /// `None` once the supervisor's end is closed.
     channel: Option<Channel<Answer>>,
     /// The supervisor, until it is known to be dead.
-    supervisor: Option<Pid>,
-    /// Its pidfd, which is readable once it is dead. `None` if the kernel has no pidfds.
-    supervisor_pidfd: Option<OwnedFd>,
+    supervisor: Option<HeldProcess>,
     children: SignalFd,
     /// Whether there were living children at the last wait.
     pub(super) has_children: bool,
@@ -142,7 +141,7 @@ impl GuardLoop {
         if scheduling.is_some() {
             tree.prioritize_killed();
         }
-        let supervisor = Pid::from_raw(guard_config.supervisor);
+        let supervisor = HeldProcess { pid: Pid::from_raw(guard_config.supervisor), pidfd: supervisor_pidfd };
         let mut guard_loop = Self {
             guard: Guard::new(guard_config.lease).with_kill_margin(guard_config.kill_margin),
             guard_config,
@@ -151,7 +150,6 @@ impl GuardLoop {
             tree,
             slot,
             supervisor: Some(supervisor),
-            supervisor_pidfd,
             children: SignalFd::with_flags(
                 &SigSet::from(Signal::SIGCHLD),
                 SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
@@ -192,7 +190,7 @@ impl GuardLoop {
             self.fence();
             // The order matters: if the supervisor was dead before all orders were read, no more orders follow. This process has another parent
             // then: the kernel changes the parent only when the last thread of the old parent has ended.
-            if self.supervisor.take_if(|supervisor| *supervisor != unistd::getppid()).is_some() {
+            if self.supervisor.take_if(|supervisor| supervisor.pid != unistd::getppid()).is_some() {
                 self.tell(clock::now(), Event::SupervisorDied, None);
             }
             self.read_orders();
@@ -225,7 +223,7 @@ impl GuardLoop {
             let output = if channel.awaits_room() { PollFlags::POLLOUT } else { PollFlags::empty() };
             sources.push(PollFd::new(channel.as_fd(), input | output));
         }
-        let pidfd = self.supervisor_pidfd.as_ref().filter(|_| self.supervisor.is_some());
+        let pidfd = self.supervisor.as_ref().and_then(|supervisor| supervisor.pidfd.as_ref());
         sources.extend(pidfd.map(|pidfd| PollFd::new(pidfd.as_fd(), input)));
         let of_job = self.job.iter().flat_map(|job| [job.progress_fd(), job.end_fd()]);
         sources.extend(of_job.flatten().map(|descriptor| PollFd::new(descriptor, input)));

@@ -33,8 +33,8 @@ impl HeldProcess {
         }
     }
 
-    /// Whether its pidfd [tells](system::tells_end) that it has ended.
+    /// Whether it has ended, if its pidfd tells: it does not while a tracer keeps one of the process's other threads.
     pub(crate) fn tells_end(&self) -> bool {
-        self.pidfd.as_ref().is_some_and(|pidfd| system::tells_end(pidfd.as_fd()))
+        self.pidfd.as_ref().is_some_and(|pidfd| system::is_readable(pidfd.as_fd()))
     }
 }

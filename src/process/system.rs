@@ -478,11 +478,6 @@ pub fn open_pidfd(pid: Pid) -> io::Result<OwnedFd> {
     }
 }
 
-/// Whether the process of a pidfd has ended, if the descriptor tells: it does not while a tracer keeps one of the process's other threads.
-pub(crate) fn tells_end(process: BorrowedFd<'_>) -> bool {
-    is_readable(process)
-}
-
 /// Whether a read would not block. It opens no file.
 pub(crate) fn is_readable(descriptor: BorrowedFd<'_>) -> bool {
     poll(&mut [PollFd::new(descriptor, PollFlags::POLLIN)], PollTimeout::ZERO).is_ok_and(|readable| readable > 0)

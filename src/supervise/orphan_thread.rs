@@ -5,7 +5,6 @@
 //! job's mark. A process that ends leaves its children to this process, where the next round finds them.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -16,6 +15,7 @@ use nix::unistd::Pid;
 
 use crate::process::attributes::Mark;
 use crate::process::cgroup::Cgroup;
+use crate::process::held::HeldProcess;
 use crate::process::reap::keep_children;
 use crate::process::tree::{OwnChildren, in_rounds};
 use crate::process::{limits, locked, system};
@@ -40,8 +40,7 @@ pub(super) struct Watch {
 }
 
 struct WatchedGuard {
-    pid: Pid,
-    pidfd: OwnedFd,
+    process: HeldProcess,
     mark: Option<Mark>,
     cgroup: Option<Arc<Cgroup>>,
     rounds: u32,
@@ -71,9 +70,9 @@ impl OrphanThread {
         mark: Option<Mark>,
         cgroup: Option<Arc<Cgroup>>,
     ) -> Option<Watch> {
-        let pidfd = system::open_pidfd(guard).ok()?;
-        self.deaths.add(&pidfd, EpollEvent::new(EpollFlags::EPOLLIN, 0)).ok()?;
-        locked(&self.watched).push(WatchedGuard { pid: guard, pidfd, mark, cgroup, rounds: 0 });
+        let process = HeldProcess::open(guard);
+        self.deaths.add(process.pidfd.as_ref()?, EpollEvent::new(EpollFlags::EPOLLIN, 0)).ok()?;
+        locked(&self.watched).push(WatchedGuard { process, mark, cgroup, rounds: 0 });
         Some(Watch { thread: Arc::clone(self), guard })
     }
 
@@ -92,7 +91,7 @@ impl OrphanThread {
         let mut watched = locked(&self.watched);
         watched.retain(|guard| guard.rounds < ROUNDS);
         let mut is_any = false;
-        for guard in watched.iter_mut().filter(|guard| system::tells_end(guard.pidfd.as_fd())) {
+        for guard in watched.iter_mut().filter(|guard| guard.process.tells_end()) {
             is_any = true;
             guard.rounds += 1;
             if let Some(mark) = guard.mark {
@@ -113,6 +112,6 @@ impl OrphanThread {
 impl Drop for Watch {
     /// A round that has begun ends before a new run can start.
     fn drop(&mut self) {
-        locked(&self.thread.watched).retain(|watched| watched.pid != self.guard);
+        locked(&self.thread.watched).retain(|watched| watched.process.pid != self.guard);
     }
 }
