@@ -1,6 +1,6 @@
 //! The commands that run beside the job of one election: the health command, which the guard runs, and the hooks.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 
 use neli_proto::hooks::EndedRun;
 use neli_proto::job::CommandEnd;
@@ -8,10 +8,63 @@ use neli_proto::node::{Event, HookRun};
 use neli_proto::supervisor::{self, JobStatus};
 
 use crate::config::job_variables;
-use crate::guard::GuardConfig;
+use crate::guard::Order;
 use crate::process::attributes::EarlierAttributes;
-use crate::process::shell::{self, ShellCommands, Tail};
+use crate::process::shell::{self, Tail};
 use crate::process::spawn::{ChildKind, Image, SpawnSpec};
+use crate::supervise::MainLoop;
+use crate::supervise::role::Role;
+
+impl MainLoop {
+    /// Makes the guard run the health command. The command's output comes to this process, which passes it on to stderr, so that the
+    /// command is not blocked if stderr is not read.
+    pub(super) fn check_health(&mut self, role: usize, id: u32, order: &Order) {
+        let Role { job: Some(job), health_output, .. } = &mut self.nodes.roles[role] else { return };
+        // Without a free descriptor its output is lost, but its status is still reported.
+        let (tail, input) = Tail::new().ok().unzip();
+        job.send(order, input);
+        if let Some(tail) = tail {
+            *health_output = Some((id, tail));
+        }
+    }
+
+    /// Starts a hook as a child of this process.
+    pub(super) fn run_hook(&mut self, role: usize, run: HookRun) {
+        let HookRun { hook, id, why, term, attempt, ended } = run;
+        let Some(line) = self.config.hooks.get(&hook) else { return };
+        let Role { job, hooks, election, .. } = &mut self.nodes.roles[role];
+        let made;
+        let guard_config = if let Some(job) = job {
+            &job.config
+        } else {
+            // A hook has no term to release.
+            made = self.job_maker.guard_config(&self.config, election, None);
+            &made
+        };
+        let event = [(job_variables::EVENT, hook.event().to_owned()), (job_variables::WHY, why.to_owned())];
+        let lead =
+            term.map(|term| [(job_variables::EPOCH, term.to_string()), (job_variables::ATTEMPT, attempt.to_string())]);
+        let own = event.into_iter().chain(lead.into_iter().flatten()).chain(ended.into_iter().flat_map(about));
+        let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment: Vec<_> = guard_config.environment.iter().cloned().chain(own).collect();
+        let started = Image::of_shell(line, &environment).and_then(|image| {
+            let spec = SpawnSpec {
+                image: &image,
+                environment: &[],
+                descriptors: &[],
+                ignored: guard_config.ignored,
+                attributes: EarlierAttributes { mark: None, ..guard_config.attributes },
+                cgroup: None,
+                deadline: None,
+                kind: ChildKind::Command(None),
+            };
+            hooks.start(id, &spec)
+        });
+        if let Err(error) = started {
+            self.tell(role, Event::HookEnded { id, end: shell::not_started(error) });
+        }
+    }
+}
 
 /// Handles the end of a health command. A late report about an earlier one must not take the output of the present one.
 pub(super) fn health_ended(
@@ -24,40 +77,6 @@ pub(super) fn health_ended(
     let last_line = output.map(|(_, output)| output.into_last_line(pass_on));
     let last_line = last_line.unwrap_or_default().into();
     Event::Job(supervisor::Event::HealthEnded { id, end, last_line })
-}
-
-/// Starts a hook, with this command line, as a child of this process; returns its end if it can't be started.
-pub(super) fn start_hook(
-    hooks: &mut ShellCommands<u32>,
-    line: &OsStr,
-    run: HookRun,
-    guard_config: &GuardConfig,
-) -> Option<Event> {
-    let HookRun { hook, id, why, term, attempt, ended } = run;
-    let event = [(job_variables::EVENT, hook.event().to_owned()), (job_variables::WHY, why.to_owned())];
-    let lead =
-        term.map(|term| [(job_variables::EPOCH, term.to_string()), (job_variables::ATTEMPT, attempt.to_string())]);
-    let own = event.into_iter().chain(lead.into_iter().flatten()).chain(ended.into_iter().flat_map(about));
-    let own = own.map(|(name, value)| (OsString::from(name), OsString::from(value)));
-    let environment: Vec<_> = guard_config.environment.iter().cloned().chain(own).collect();
-    let attributes = EarlierAttributes { mark: None, ..guard_config.attributes };
-    let start = |image: Image| {
-        hooks.start(
-            id,
-            &SpawnSpec {
-                image: &image,
-                environment: &[],
-                descriptors: &[],
-                ignored: guard_config.ignored,
-                attributes,
-                cgroup: None,
-                deadline: None,
-                kind: ChildKind::Command(None),
-            },
-        )
-    };
-    let started = Image::of_shell(line, &environment).and_then(start);
-    started.err().map(|error| Event::HookEnded { id, end: shell::not_started(error) })
 }
 
 /// The variables about a run that has ended.

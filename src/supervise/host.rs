@@ -6,7 +6,7 @@ use neli_kafka::{Host, Nodes, SessionEvent, clock};
 use neli_proto::candidate::Event;
 use neli_proto::kafka::Request;
 use neli_proto::leadership::ReadAt;
-use neli_proto::node::{self, Action, HookRun};
+use neli_proto::node::{self, Action};
 use neli_proto::note::{Note, Refusal};
 use neli_proto::precedence::Assignment;
 use neli_proto::record::Body;
@@ -14,13 +14,10 @@ use neli_proto::time::Time;
 use neli_proto::{assumptions, supervisor};
 
 use crate::exit::ExitStatus;
-use crate::guard::Order;
-use crate::process::shell::Tail;
 use crate::report::events;
 use crate::report::log::Event as LogEvent;
 use crate::report::notes::{self, Moment};
 use crate::supervise::MainLoop;
-use crate::supervise::commands::start_hook;
 use crate::supervise::role::Role;
 
 /// The role with a key: `--once` is for one election, the only one of the process.
@@ -211,31 +208,5 @@ impl MainLoop {
 
     fn forget_journal(&mut self, role: usize) {
         self.tell(role, node::Event::Election(Event::HistoryCut));
-    }
-
-    /// Makes the guard run the health command. The command's output comes to this process, which passes it on to stderr, so that the
-    /// command is not blocked if stderr is not read.
-    pub(super) fn check_health(&mut self, role: usize, id: u32, order: &Order) {
-        let Role { job: Some(job), health_output, .. } = &mut self.nodes.roles[role] else { return };
-        // Without a free descriptor its output is lost, but its status is still reported.
-        let (tail, input) = Tail::new().ok().unzip();
-        job.send(order, input);
-        if let Some(tail) = tail {
-            *health_output = Some((id, tail));
-        }
-    }
-
-    pub(super) fn run_hook(&mut self, role: usize, run: HookRun) {
-        let Some(line) = self.config.hooks.get(&run.hook) else { return };
-        let Role { job, hooks, election, .. } = &mut self.nodes.roles[role];
-        let event = if let Some(job) = job {
-            start_hook(hooks, line, run, &job.config)
-        } else {
-            // A hook has no term to release.
-            start_hook(hooks, line, run, &self.job_maker.guard_config(&self.config, election, None))
-        };
-        if let Some(event) = event {
-            self.tell(role, event);
-        }
     }
 }
