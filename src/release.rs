@@ -80,7 +80,10 @@ async fn deliver(mut queue: Deliverer) -> Result<ExitStatus> {
     loop {
         releaser.waiting.extend(queue.read::<ReleaseRequest>().context("the queue of releases can't be read")?);
         releaser.send();
-        if releaser.in_flight > 0 || releaser.say_hello() {
+        if releaser.in_flight == 0 {
+            releaser.say_hello();
+        }
+        if releaser.in_flight > 0 {
             if let Ok(Some(event)) = timeout(LOOK_EVERY, deliveries.recv()).await {
                 releaser.settle(event);
             }
@@ -136,35 +139,24 @@ impl Releaser {
         }
     }
 
-    /// Sends the dead process's hello. Returns whether one was due and could be sent.
-    fn say_hello(&mut self) -> bool {
-        let Some((config, seq)) = self.hello_due.take() else { return false };
-        let Some((key, line)) = &config.hello else { return false };
-        let election = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..config.election.clone() };
-        self.append(&config, &election, seq, key, line.as_bytes())
+    /// Sends the dead process's hello, if one is due.
+    fn say_hello(&mut self) {
+        if let Some((config, seq)) = self.hello_due.take()
+            && let Some((key, line)) = &config.hello
+        {
+            let election = ElectionId { partition: Elections::PARTITION_OF_HELLOS, ..config.election.clone() };
+            self.append(&config, &election, seq, key, line.as_bytes());
+        }
     }
 
-    /// Sends a record. Returns whether that was possible.
-    fn append(
-        &mut self,
-        config: &ReleaseConfig,
-        election: &ElectionId,
-        seq: Option<u64>,
-        key: &str,
-        payload: &[u8],
-    ) -> bool {
+    /// Sends a record, or notes why it can't be sent.
+    fn append(&mut self, config: &ReleaseConfig, election: &ElectionId, seq: Option<u64>, key: &str, payload: &[u8]) {
         let sent = self
             .producer(config)
             .and_then(|producer| producer.send(election, seq, key, Some(payload)).map_err(Error::msg));
         match sent {
-            Ok(()) => {
-                self.in_flight += 1;
-                true
-            }
-            Err(error) => {
-                self.error.get_or_insert(error);
-                false
-            }
+            Ok(()) => self.in_flight += 1,
+            Err(error) => _ = self.error.get_or_insert(error),
         }
     }
 
