@@ -126,7 +126,7 @@ fn blamed(error: &io::Error) -> &'static str {
 ///
 /// A limit is reached, or a sandbox refuses it.
 pub(crate) fn try_thread() -> io::Result<()> {
-    small_thread().spawn(|| ()).map(|started| drop(started.join()))
+    small_thread("neli-trial").spawn(|| ()).map(|started| drop(started.join()))
 }
 
 /// Starts as many threads as may be needed at once, in a child that ends with them: the C library would keep the stacks of threads that have ended,
@@ -135,7 +135,7 @@ fn try_threads() -> io::Result<()> {
     // If SIGCHLD is ignored, the child's status is lost.
     signals::keep_status_of_children()?;
     let child = system::fork(|| {
-        let started = (0..THREADS).try_for_each(|_| small_thread().spawn(park_for_ever).map(drop));
+        let started = (0..THREADS).try_for_each(|_| small_thread("neli-trial").spawn(park_for_ever).map(drop));
         system::exit(started.map_or_else(|error| error.raw_os_error().unwrap_or(libc::EAGAIN), |()| 0))
     })?;
     // A sandbox may refuse to wait for children, which says nothing of threads.
@@ -155,8 +155,9 @@ fn errno_of_trial(status: ExitStatus) -> i32 {
     }
 }
 
-fn small_thread() -> thread::Builder {
-    thread::Builder::new().stack_size(1 << 16)
+/// A thread of this name with a [small stack](STACK).
+pub(crate) fn small_thread(name: &str) -> thread::Builder {
+    thread::Builder::new().name(name.to_owned()).stack_size(STACK)
 }
 
 fn park_for_ever() -> Infallible {
@@ -244,7 +245,7 @@ pub(crate) fn lock_memory() -> bool {
 
 /// The stack of a thread that must need no more memory once it has started. The data that each thread has of its own takes 16 KiB of it. What is not
 /// used takes no memory.
-pub(crate) const STACK: usize = 64 * 1024;
+const STACK: usize = 64 * 1024;
 
 /// Writes to the next 16 KiB of such a stack, of which the thread uses less. A page that is used for the first time is charged like any other memory: at
 /// a limit that the job keeps reaching, that took two seconds.

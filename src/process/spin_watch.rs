@@ -120,7 +120,7 @@ pub(crate) fn spawn_above<T>(
     run: impl FnOnce(T) -> Infallible + Send + 'static,
 ) -> io::Result<()> {
     let (begins, begun) = mpsc::channel();
-    thread::Builder::new().name(name.to_owned()).stack_size(limits::STACK).spawn(move || {
+    limits::small_thread(name).spawn(move || {
         // If a higher priority is not allowed, the thread can still run on another processor, if there is one.
         if let Some(higher) = scheduling.next_higher().filter(|_| scheduling.is_real_time()) {
             let _ = higher.set_for(Pid::from_raw(0));

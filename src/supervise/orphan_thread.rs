@@ -56,10 +56,7 @@ impl OrphanThread {
         let deaths = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let shared = Arc::new(Self { deaths, watched: Mutex::new(Vec::with_capacity(GUARDS)) });
         let (of_thread, children) = (Arc::clone(&shared), OwnChildren::open()?);
-        thread::Builder::new()
-            .name("neli-orphans".to_owned())
-            .stack_size(limits::STACK)
-            .spawn(move || of_thread.run(&children))?;
+        limits::small_thread("neli-orphans").spawn(move || of_thread.run(&children))?;
         Ok(shared)
     }
 
