@@ -199,10 +199,8 @@ impl MainLoop {
             // What comes without end may not keep the rest waiting, so the rest of it comes last.
             tokio::select! {
                 biased;
-                // It comes first, so that the log says it before its effects.
-                late = poll_fn(|_| lateness.report(clock::now()).map_or(Poll::Pending, Poll::Ready)) => {
-                    self.logger.event(&events::did_not_run(late));
-                }
+                // It comes first, so that `handle_timeouts` logs it before its effects.
+                () = poll_fn(|_| if lateness.late(clock::now()).is_some() { Poll::Ready(()) } else { Poll::Pending }) => {}
                 role = poll_fn(|context| poll_answers(roles, context)) => {
                     self.handle_answers(role);
                     // Answers may come faster than they are handled.
