@@ -62,6 +62,15 @@ fn the_line_is_as_the_protocol_says() {
 }
 
 #[test]
+fn the_job_stands_among_the_other_fields_of_a_beat() {
+    let line = [
+        r#"{"v":1,"member":"m1","name":"a:1","seq":7,"kind":"beat","term":3,"seen":9,"lease_ms":5000"#,
+        r#""state":"running","pid":12,"attempt":1,"since_ms":40,"overlap_ms":150,"yields":true}"#,
+    ];
+    assert_eq!(String::from_utf8(record(bodies().remove(0)).to_bytes()).unwrap(), line.join(","));
+}
+
+#[test]
 fn an_invalid_field_that_the_law_does_not_use_is_unknown() {
     let line = br#"{"v":1,"kind":"beat","term":3,"seen":4,"lease_ms":300,"state":"flying","pid":-4,"name":9,"x":{}}"#;
     let read = Record::parse(line).unwrap();
