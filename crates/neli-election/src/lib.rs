@@ -118,6 +118,9 @@
 //! variable, and sets nothing global. Heartbeats do not depend on the runtime's threads: a task that keeps them busy keeps its lead. Linux only:
 //! leases are counted on `CLOCK_BOOTTIME`.
 //!
+//! The linker takes the crate's `cnd_init` and `cnd_timedwait` for those of the C library, so that librdkafka's waits last no longer if the wall
+//! clock is set back. Other C code of the program waits in the same way.
+//!
 //! A child of the program that was forked without an `exec` must not act under a [`Lease`]: nothing ends or extends it there, so it may still
 //! be valid in the child when the lead was released. A program that is executed inherits some pipes of librdkafka, which do not close on
 //! `exec`; it should leave them alone.
